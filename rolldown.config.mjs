@@ -36,22 +36,32 @@ const IS_LAYER = /^(requests|shared|managers)-/;
  */
 const LATE_FILES = {
   groups: `
-    cgroups
-    cgroups/files: cgroup-path changes made-groups memory-nodes
+    cgroups: cpuset-hierarchy
+    cgroups/files: cgroup-error changes linux-version memory-nodes
     cgroups/groups
-    enforcement: group-memory relocation
-    enforcement/layout: differences facts grant-groups steps`,
+    enforcement: asked-masks comparison group-memory relocation
+    enforcement/layout: differences facts grant-groups shared-group steps`,
+  kubelet: `
+    input: kubelet-configuration
+    input/pods: qos-class
+    kubelet: cpu-manager-state go-json go-value kubelet-format memory-manager-state`,
+  views: `
+    admission: pod-container
+    decision/flags: flag-inputs
+    enforcement/members: survivors
+    state: read-only-store
+    status: grant-status kept-files read-status state-reading status`,
   seldom: `
     account: kubelet-record
     admission: plan planner
-    admission/grants: attachment resize shared-child shared-membership transfer
+    admission/grants: admit-all attachment resize shared-child shared-membership transfer
     adoption
     changes: adjuster answer carry-out conduct defragment move-grant move-target shrink-grants
     decision: booking claims rejection resized-pod resource-explanations
     decision/changes
     decision/cpus: parts
     decision/devices: device-hints device-resources
-    decision/flags: flag-inputs kubelet-flags
+    decision/flags: kubelet-flags
     decision/joint: choice-text joint-rules score
     decision/memory: hugepages-taken
     grants: empty-grant empty-part facts
@@ -59,14 +69,13 @@ const LATE_FILES = {
     kubelet/record: kubelet-holdings record-kubelet
     machine: hugepages
     pools
-    processes: named-processes
-    quiet: kernel-work look machine-quieter plan record writing
+    quiet: kernel-work look machine-quieter outcome plan record writing
     quiet/kernel: cpu-mask cpufreq file-setting idle-states kernel-files mask-setting network-queues
     quiet/parts
     quiet/resctrl
+    reconcile: thread-drift
     state: difference memory-store turns
-    state/files: put-aside
-    threads: placement thread-move worker`,
+    threads: followers placement thread-move worker`,
 };
 
 function modulesOf(rooms) {
@@ -97,18 +106,39 @@ async function loadedBy(names) {
   return loaded;
 }
 
+// What no manager needs is in files that rolldown makes for the entries that do.
+const forManagers = await loadedBy([...LAYERS.common, ...LAYERS.managers]);
 const layers = Object.entries(LAYERS).map(async ([name, starts], i, { length }) => {
   const loaded = await loadedBy(starts);
-  return { name, test: (id) => loaded.has(id), priority: 2 * (length - i) };
+  return { name, test: (id) => loaded.has(id) && forManagers.has(id), priority: length - i };
 });
 
-// Between the layers `managers` and `shared`: what these share with others stays there.
 const lateFiles = Object.entries(LATE_FILES).map(([name, rooms]) => {
   const modules = modulesOf(rooms);
-  return { name, test: (id) => modules.has(id), priority: 3, includeDependenciesRecursively: false };
+  return { name, test: (id) => modules.has(id), priority: 9, includeDependenciesRecursively: false };
 });
 
-/** Uses of a late file are calls of a function, which loads it. */
+const GETTER =
+  /Object\.defineProperty\(exports, "([^"]+)", \{\s*enumerable: !0,\s*get: function\(\) \{\s*return ([^;]+);\s*\}\s*\}\)(, |;)/g;
+
+/** What files have for each other is a list of getters, not a call for each. */
+const shortExports = {
+  name: 'short-exports',
+  generateBundle(_, bundle) {
+    for (const chunk of Object.values(bundle)) {
+      if (!chunk.code || chunk.isEntry) continue;
+      const getters = [];
+      chunk.code = chunk.code.replace(GETTER, (_, name, value, end) => {
+        getters.push(`${name}: () => ${value},\n`);
+        if (end !== ';') return '';
+        const list = `Object.entries({\n${getters.splice(0).join('')}})`;
+        return `for (const [name, get] of ${list}) Object.defineProperty(exports, name, { enumerable: true, get });`;
+      });
+    }
+  },
+};
+
+/** Uses of a late file are calls of a function, which loads it. An entry has all that it exports at once. */
 const loadingLate = {
   name: 'loading-late',
   generateBundle(_, bundle) {
@@ -116,6 +146,7 @@ const loadingLate = {
     const required = new RegExp(`\\b(require_(?:${names}) = )require\\(("[^"]+")\\)`, 'g');
     const used = new RegExp(`\\b(new )?(require_(?:${names}))\\.`, 'g');
     for (const chunk of Object.values(bundle)) {
+      if (chunk.isEntry) continue;
       chunk.code &&= chunk.code
         .replace(required, '$1require("./compiled-code.cjs").loadLater(module, $2)')
         .replace(used, (_, made = '', file) => `${made}(${file}()).`);
@@ -177,7 +208,7 @@ const shipped = {
   // Some files of LATE_FILES export more than an entry of the package that is in them.
   preserveEntrySignatures: 'allow-extension',
   external: /^(?!node:)[^./\0]/,
-  plugins: [partsOfNode, inAscii, esModules, loadingLate],
+  plugins: [partsOfNode, inAscii, esModules, loadingLate, shortExports],
   output: {
     dir: 'dist',
     format: 'cjs',

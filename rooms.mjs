@@ -47,7 +47,7 @@ export const HOUSES = {
     room('decision/hints', 370, 'hint providers, and the merge of their hints', on('8-nodes')),
     room('decision/devices', 400, 'the Device Manager', {
       ...on('4-nodes-pci'),
-      because: 'joint placement takes the devices beside the CPUs first',
+      because: 'joint placement takes the devices beside its CPUs first',
     }),
     room('decision/draft', 160, 'what a decision works on, and how pods share it'),
     room('decision/memory', 620, 'the Memory Manager', {
@@ -80,10 +80,13 @@ export const HOUSES = {
     room('state/files', 1020, 'files of the state folder, and watching them', {
       because: 'a note on the names of owners’ files saves a look at /proc/locks',
     }),
-    room('state/folder', 432, 'the state folder and its rights'),
+    room('state/folder', 457, 'the state folder and its rights', {
+      because: 'folders that are only read are opened here, which state did',
+    }),
     room('state/owners', 1080, 'owners of grants, and whether they live', on('containers')),
-    room('state', 1620, 'transactions on the state that processes share', {
-      because: 'which state folder of root uses a cgroup root is decided here, also by the processes there',
+    room('state', 1655, 'transactions on the state that processes share', {
+      because:
+        'which state folder of root uses a cgroup root is decided here, also by the processes there; states of the past are read back',
     }),
     room('enforcement/members', 1230, 'processes in the shared pool', {
       ...on('newer-kernel'),
@@ -148,7 +151,7 @@ export const HOUSES = {
   ],
   'native/platform': [
     room('.', 40, 'what all system calls share'),
-    room('files', 1265, 'locks, journals and notices', {
+    room('files', 1345, 'locks, journals and notices', {
       ...on('containers'),
       because:
         'the file that a look at an owner has open is read, instead of opened again; a waiter hears that it is next; closing a watch waits elsewhere',
@@ -174,15 +177,20 @@ export const HOUSES = {
   ],
   'native/addon': [room('.', 2440, 'the glue to Node')],
   'packages/metrics/lib': [
-    room('sinks', 170, 'prom-client and OpenTelemetry'),
+    room('sinks', 178, 'prom-client and OpenTelemetry', {
+      because: 'prom-client is loaded without its collectors of the process, which nothing here uses',
+    }),
     room('grants', 300, 'metrics of each grant'),
     room('.', 570, 'metrics of managers and of the state'),
   ],
   'packages/claims/lib': [
     room('devices', 225, 'a machine as devices'),
     room('cel', 485, 'selectors in the Common Expression Language'),
-    room('claims', 410, 'claims, and what a scheduler would give them'),
-    room('.', 45, 'the exports of the package'),
+    room('claims', 615, 'claims, what a scheduler would give them, and the requests that follow', {
+      because:
+        'what numalign-node and plans each made of parameters and allocations is made here; claims may be mixed or movable, or ask for all devices',
+    }),
+    room('.', 50, 'the exports of the package'),
   ],
   'packages/page/lib': [
     room('words', 280, 'machines, grants and pools in words'),
@@ -209,7 +217,7 @@ export const HOUSES = {
         'P-cores are told by the numbers of CPUs where a description names no kinds; claims of a plan are shown',
     }),
     room('pages/status', 375, 'what is printed of grants'),
-    room('claims', 240, 'what plans make of ResourceClaims'),
+    room('claims', 215, 'what plans make of ResourceClaims'),
     room('top', 290, 'what happens on the CPUs of grants, live', {
       because: 'a terminal view of its own, with figures that can be sorted',
     }),
@@ -255,7 +263,7 @@ export const HOUSES = {
       ...on('containers', 'systemd-containers'),
       because: 'it refuses to work where the processes of containers cannot be seen',
     }),
-    room('placement', 1010, 'from a container to a request', {
+    room('placement', 1000, 'from a container to a request', {
       ...on('containers'),
       because:
         'a container that starts again has the grant of its pod and name; unknown annotations are found; rules of the operator match containers; annotations ask for quiet, and for CPUs near other containers or apart from them; whole pods follow both, for which their manifests are read here',
@@ -278,18 +286,24 @@ export const HOUSES = {
     }),
     room('slices', 260, "the cpusets of the kubelet's slices", on('containers')),
     room('refusals', 300, 'what becomes of pods without a place', on('containers')),
-    room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),
+    room('kubelet', 565, 'sockets and files of the kubelet', {
+      ...on('containers'),
+      because: 'gRPC is loaded when it is first asked',
+    }),
     room('device-plugin', 810, 'the device plugin', on('containers')),
     room('dra', 5, 'devices of Dynamic Resource Allocation', on('containers')),
     room(
       'dra/allocation',
-      260,
+      200,
       'what a scheduler has allocated to a claim, and what the claim says',
       on('containers'),
     ),
     room('dra/protocol', 245, 'a DRA plugin as the kubelet sees it', on('containers')),
     room('dra/preparation', 480, 'claims that are prepared', on('containers')),
-    room('dra/driver', 240, 'the DRA driver of a node', on('containers')),
+    room('dra/driver', 365, 'the DRA driver of a node', {
+      ...on('containers'),
+      because: 'the status of a claim says whether it is prepared, beside what other drivers write there',
+    }),
     room('dra/publish', 550, 'ResourceSlices', {
       ...on('containers'),
       because: 'a node’s enforcement level is a taint of its devices',
@@ -307,11 +321,14 @@ export const HOUSES = {
       because:
         'the parts share metrics, Events and what is in effect, and say whether they work; refusals have a part; the plugin has the CRI socket of its runtime',
     }),
-    room('configuration', 1060, 'the configuration of numalign-node', on('containers')),
-    room('cli', 710, 'the command numalign-node', {
+    room('configuration', 1110, 'the configuration of numalign-node', {
+      ...on('containers'),
+      because: 'it explains whole pods as one pod, and why others are placed one by one',
+    }),
+    room('cli', 750, 'the command numalign-node', {
       ...on('containers'),
       because:
-        'it serves the page, metrics and health on request; flags follow from the table of fields; it shows the configuration, and explains what it makes of a pod',
+        'it serves the page, metrics and health on request; flags follow from the table of fields; it shows the configuration, and explains what it makes of a pod; what few commands need has files of its own, which are loaded late',
     }),
   ],
 };

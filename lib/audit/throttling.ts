@@ -2,7 +2,7 @@
 // cgroups.
 
 import { dirname, join } from 'node:path';
-import { textOf } from '../base/errors.js';
+import { textOf, unlessThrown } from '../base/errors.js';
 import { ENVIRONMENT } from '../base/registry.js';
 import { parseCpuStat } from '../cgroups/files/cpu-stat.js';
 import { findHierarchy, type Hierarchy } from '../cgroups/files/hierarchies.js';
@@ -10,12 +10,8 @@ import { visibleFolder } from '../cgroups/limits.js';
 import type { ThrottlingCounters } from './counters.js';
 
 function cpuHierarchy(): Hierarchy | undefined {
-  try {
-    return findHierarchy('cpu');
-  } catch {
-    // This user may not be allowed to look.
-    return undefined;
-  }
+  // This user may not be allowed to look.
+  return unlessThrown(() => findHierarchy('cpu'));
 }
 
 /**

@@ -144,9 +144,7 @@ export function kernelText(path: string): string {
  * @throws ERR_SYSCALL
  */
 export function throwIfExhausted(error: unknown): void {
-  if (['EMFILE', 'ENFILE', 'ENOMEM'].includes((error as NodeJS.ErrnoException).code ?? '')) {
-    throw kernelError(error);
-  }
+  if (hasCode('EMFILE', 'ENFILE', 'ENOMEM')(error)) throw kernelError(error);
 }
 
 /**
@@ -154,23 +152,10 @@ export function throwIfExhausted(error: unknown): void {
  * this process.
  * @throws ERR_SYSCALL
  */
-export function textOf(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    throwIfExhausted(error);
-    return undefined;
-  }
-}
+export const textOf = (path: string): string | undefined => unlessClosed(() => readFileSync(path, 'utf8'));
 
 /** What a link says, such as those in /proc/PID/ns. Empty if the same holds. */
-export function linkOf(path: string): string {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return '';
-  }
-}
+export const linkOf = (path: string): string => unlessThrown(() => readlinkSync(path), '');
 
 /** The {@link NumalignError} that `action` throws; undefined if it does what it should. */
 export function refusalOf(action: () => unknown): NumalignError | undefined {
@@ -183,12 +168,46 @@ export function refusalOf(action: () => unknown): NumalignError | undefined {
   }
 }
 
-/** The result of `action`, or `fallback` if it throws a {@link NumalignError}. */
-export function unlessRefused<T, U = undefined>(action: () => T, fallback?: U): T | U {
+/** The result of `action`; `fallback` if it throws an error of this kind. */
+export function unless<T, U = undefined>(
+  isExpected: (error: unknown) => boolean,
+  action: () => T,
+  fallback?: U,
+): T | U {
   try {
     return action();
   } catch (error) {
-    if (error instanceof NumalignError) return fallback as U;
+    if (isExpected(error)) return fallback as U;
     throw error;
   }
 }
+
+/** Whether an error of Node has one of these codes. */
+export const hasCode =
+  (...codes: string[]) =>
+  (error: unknown): boolean =>
+    codes.includes((error as NodeJS.ErrnoException).code ?? '');
+
+/** The result of `action`, or `fallback` if it throws a {@link NumalignError}. */
+export function unlessRefused<T, U = undefined>(action: () => T, fallback?: U): T | U {
+  return unless((error) => error instanceof NumalignError, action, fallback);
+}
+
+/** The result of `action`, or `fallback` if it throws anything. */
+export const unlessThrown = <T, U = undefined>(action: () => T, fallback?: U): T | U =>
+  unless(() => true, action, fallback);
+
+/**
+ * The result of `action`, which reads files of the kernel or of other programs; `fallback` if they are
+ * missing, or closed to this process.
+ * @throws ERR_SYSCALL if this process, or the machine, can open no more
+ */
+export const unlessClosed = <T, U = undefined>(action: () => T, fallback?: U): T | U =>
+  unless(
+    (error) => {
+      throwIfExhausted(error);
+      return true;
+    },
+    action,
+    fallback,
+  );

@@ -1,5 +1,11 @@
-// The kubelet whose decisions numalign follows: its version, and the feature gates that matter
-// here.
+// The kubelet whose decisions numalign follows: its version, the feature gates that matter here, and
+// the names of its state files.
+
+/** The file's name in the kubelet's folder. */
+export const CPU_MANAGER_STATE = 'cpu_manager_state';
+
+/** The file name of the Memory Manager's state. */
+export const MEMORY_MANAGER_STATE = 'memory_manager_state';
 
 /** The releases of the kubelet that numalign can follow. */
 export const KUBELET_VERSIONS = ['v1.32', 'v1.36', 'v1.37'] as const;

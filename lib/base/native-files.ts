@@ -143,11 +143,15 @@ export interface NativeFolder {
   ): string | Promise<string>;
   /** Opens an ordinary file; undefined if there is none. */
   openJournal(name: string): NativeJournal | undefined;
-  /** `pastWaiting`: take the lock even if another process waits for it. */
+  /**
+   * Takes the lock if it is free, and no other process waits or has its turn. `pastWaiting`: even
+   * then.
+   */
   tryLock(name: string, note: string, pastWaiting?: boolean): NativeLock | undefined;
   /**
    * Returns the number of the request. `onNext` is called once only the holder of the lock is before
-   * it, if others were too.
+   * it, if others were too. Such a request begins a turn: for up to 16 steps and 5 ms, `tryLock`
+   * takes the lock before all that wait.
    */
   waitLock(
     name: string,
@@ -156,6 +160,8 @@ export interface NativeFolder {
     onNext: () => void,
   ): number;
   giveUp(request: number): boolean;
+  /** Lets those that wait go on. Does nothing without a turn. */
+  endTurn(): void;
   /** The number in the lock's file, read without taking the lock; 0 if it has none. */
   lockNumber(name: string): number;
   /**

@@ -1,7 +1,7 @@
 // Loads the addon and types its surface.
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { NumalignError } from './errors.js';
+import { NumalignError, unlessThrown } from './errors.js';
 import type { Native } from './native-surface.js';
 import { type WiredFunctions, wired } from './wire.js';
 
@@ -37,11 +37,10 @@ function bundledText(file: string): string {
 }
 
 function isNumalign(folder: string): boolean {
-  try {
-    return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).name === 'numalign';
-  } catch {
-    return false;
-  }
+  return unlessThrown(
+    () => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).name === 'numalign',
+    false,
+  );
 }
 
 function whyNotLoaded(file: string, folder: string, { code, message }: NodeJS.ErrnoException): string {

@@ -2,7 +2,7 @@
 
 import type { AdmissionReason, RejectionFact } from './codes/admission-reasons.js';
 import type { RejectionCodes } from './codes/rejection-codes.js';
-import { AnyError, type ErrorCode, NumalignError } from './errors.js';
+import { AnyError, type ErrorCode, NumalignError, unless } from './errors.js';
 
 export type { AdmissionReason };
 
@@ -53,6 +53,10 @@ export const refusal = <Code extends RejectionCode>(
   message: string,
   details: RefusedFacts<Code>,
 ): Refusal => new Refusal(reason, code, message, details);
+
+/** The result of `action`; undefined if it throws a {@link Refusal}. */
+export const unlessRefusal = <T>(action: () => T): T | undefined =>
+  unless((error) => error instanceof Refusal, action);
 
 // Mistakes of a program, which fail on every machine.
 const MISTAKES: readonly ErrorCode[] = [

@@ -1,6 +1,6 @@
 // PlaceJointly: places a pod on NUMA nodes chosen for CPUs, memory, hugepages and devices together,
 // for the whole pod. Pure, except for custom hint providers.
-import { Refusal } from '../base/refusal.js';
+import { unlessRefusal } from '../base/refusal.js';
 import type { NodeSet } from '../machine/cpu-set.js';
 import { MAX_HINT_NODES } from '../machine/hint-masks.js';
 import type { HintFamily } from '../machine/hints.js';
@@ -60,14 +60,11 @@ function attempt(begun: Progress, way: Way, { place }: Steps): Trial | undefined
     typeof way === 'string'
       ? { ...begun, joint: undefined, draft: asKubelet(begun.draft) }
       : { ...begun, joint: way };
-  try {
+  return unlessRefusal(() => {
     place(placed, way === 'ahead');
-  } catch (error) {
-    if (error instanceof Refusal) return undefined;
-    throw error;
-  }
-  const each = placed.allocations.map((allocation) => nodesOfContainer(placed, allocation));
-  return { placed, score: scoreOf(placed.draft.topology, each) };
+    const each = placed.allocations.map((allocation) => nodesOfContainer(placed, allocation));
+    return { placed, score: scoreOf(placed.draft.topology, each) };
+  });
 }
 
 // The kubelet's way takes the CPUs that the kubelet takes.

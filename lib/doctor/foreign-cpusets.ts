@@ -2,7 +2,7 @@
 // AllowedCPUs=, containers, pods.
 
 import { dirname, join, relative } from 'node:path';
-import { textOf } from '../base/errors.js';
+import { textOf, unlessThrown } from '../base/errors.js';
 import { childNames } from '../cgroups/files/cgroup-files.js';
 import { findHierarchy, type Hierarchy } from '../cgroups/files/hierarchies.js';
 import { isAtOrBelow } from '../cgroups/files/mounts.js';
@@ -41,12 +41,8 @@ export function readForeignCpusets(
 }
 
 function children(folder: string): string[] {
-  try {
-    return childNames(folder).map((name) => join(folder, name));
-  } catch {
-    // This user may not look, or the cgroup has been removed.
-    return [];
-  }
+  // This user may not look, or the cgroup has been removed.
+  return unlessThrown(() => childNames(folder).map((name) => join(folder, name)), []);
 }
 
 const cpusIn = (folder: string) => CpuSet.parse(textOf(join(folder, 'cpuset.cpus'))?.trim() ?? '');

@@ -1,7 +1,7 @@
 // ReadFacts: reads MachineFacts. Changes nothing and needs no rights; what this process may not
 // read is null.
 import { existsSync } from 'node:fs';
-import { NumalignError, textOf, unlessRefused } from '../base/errors.js';
+import { refusalOf, textOf, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { mountOf } from '../cgroups/files/mounts.js';
 import { limitsOfProcess } from '../cgroups/limits.js';
@@ -117,13 +117,8 @@ function slowest(machine: Topology, all: CpuSet, count: number): CpuSet {
 }
 
 function memoryPolicyRefusal(): string | undefined {
-  try {
-    native.memoryPolicy();
-    return undefined;
-  } catch (error) {
-    if (error instanceof NumalignError) return error.errnoName ?? error.message;
-    throw error;
-  }
+  const refusal = refusalOf(() => native.memoryPolicy());
+  return refusal?.errnoName ?? refusal?.message;
 }
 
 function readStateFolder(
@@ -131,19 +126,12 @@ function readStateFolder(
   scope: StateFolderFacts['scope'],
   refusal: string | undefined,
 ): StateFolderFacts {
-  let closed: string | undefined;
-  try {
-    checkUsable(path);
-  } catch (error) {
-    if (!(error instanceof NumalignError)) throw error;
-    closed = error.message;
-  }
   return {
     path,
     scope,
     exists: existsSync(path),
     fileSystem: mountOf(path)?.type ?? null,
-    refusal: closed ?? refusal,
+    refusal: refusalOf(() => checkUsable(path))?.message ?? refusal,
     notTheGroups: scope === 'machine' && existsSync(path) ? notTheGroups(path) : undefined,
   };
 }

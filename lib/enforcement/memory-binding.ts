@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { MemoryRefusals, PodAssignment } from '../account/pod-assignment.js';
 import { replacePod } from '../account/pod-changes.js';
-import { type NumalignError, refusalOf } from '../base/errors.js';
+import { type NumalignError, refusalOf, unless } from '../base/errors.js';
 import { cgroupReason } from '../cgroups/files/cgroup-error.js';
 import { encodeName } from '../cgroups/files/cgroup-path.js';
 import { type MemoryNodes, readMemoryNodes } from '../cgroups/files/memory-nodes.js';
@@ -91,14 +91,8 @@ function whyNot(
 }
 
 // This user may not be allowed to read a cgroup's files.
-function unlessHidden<T>(look: () => T): T | undefined {
-  try {
-    return look();
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== undefined) return undefined;
-    throw error;
-  }
-}
+const unlessHidden = <T>(look: () => T): T | undefined =>
+  unless((error) => (error as NodeJS.ErrnoException).code !== undefined, look);
 
 /** Why a group cannot have memory nodes, in a word; undefined if it can. */
 export function whyUnbound(bind: () => void): string | undefined {

@@ -4,6 +4,7 @@ export type { KubeletPod } from '../account/kubelet-record.js';
 export type { AdmitAllOptions } from '../admission/grants/admit-all.js';
 export type { AdoptedPod, AdoptOptions } from '../adoption/adoption-request.js';
 export type { FeatureGates, KubeletVersion } from '../base/kubelet-features.js';
+export { CPU_MANAGER_STATE, MEMORY_MANAGER_STATE } from '../base/kubelet-features.js';
 export type { QosClass } from '../input/pods/pod-resources.js';
 export type { PlainPod, PodManifest, ResourceRequirements } from '../input/pods/pod-spec.js';
 export { podsOf } from '../input/pods/workload.js';
@@ -15,7 +16,6 @@ export type {
 } from '../input/policies.js';
 export type { CpuManagerPolicyOptions, TopologyManagerPolicyOptions } from '../input/policy-options.js';
 export {
-  CPU_MANAGER_STATE,
   type CpuManagerFormatOptions,
   type CpuManagerState,
   formatCpuManagerState,
@@ -29,7 +29,6 @@ export {
   type KubeletMemoryBlock,
   type KubeletMemoryTable,
   type KubeletNumaNode,
-  MEMORY_MANAGER_STATE,
   type MemoryManagerState,
   parseMemoryManagerState,
 } from '../kubelet/memory-manager-state.js';

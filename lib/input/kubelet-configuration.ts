@@ -1,6 +1,8 @@
 // Reads options of openManager from a KubeletConfiguration document. It checks the types of fields;
 // config.ts checks their values.
+
 import { checkOptions, invalidOption } from '../base/check-options.js';
+import { unlessThrown } from '../base/errors.js';
 import { FEATURE_GATES, type FeatureGates } from '../base/kubelet-features.js';
 import type { Shape } from '../base/shapes.js';
 import { MACHINE_OPTIONS } from './machine-options.js';
@@ -63,11 +65,7 @@ function parseGates(value: unknown, field: string): Partial<FeatureGates> | unde
 const DRIFT_TOLERANCE = 'memory-drift-tolerance';
 
 function isAmount(value: Quantity): boolean {
-  try {
-    return parseQuantity(value, DRIFT_TOLERANCE) >= 0n;
-  } catch {
-    return false;
-  }
+  return unlessThrown(() => parseQuantity(value, DRIFT_TOLERANCE) >= 0n, false);
 }
 
 function checkMemoryOptions(value: unknown, field: string): void {

@@ -1,5 +1,6 @@
 // CpuManagerState: the file of the kubelet's CPU Manager.
 import { NumalignError } from '../base/errors.js';
+import { CPU_MANAGER_STATE } from '../base/kubelet-features.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { GoJson } from './go-json.js';
 import { cpuSet, type GoType, map, struct, text, textKey } from './go-value.js';
@@ -20,9 +21,6 @@ import {
   unusable,
   type Verified,
 } from './kubelet-format.js';
-
-/** The file's name in the kubelet's folder. */
-export const CPU_MANAGER_STATE = 'cpu_manager_state';
 
 /** The content of cpu_manager_state. */
 export interface CpuManagerState {

@@ -3,13 +3,13 @@
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { textOf, unlessRefused } from '../base/errors.js';
+import { CPU_MANAGER_STATE, MEMORY_MANAGER_STATE } from '../base/kubelet-features.js';
 import { isInInitialCgroupNamespace } from '../cgroups/files/cgroup-namespace.js';
 import { cpuLimit } from '../cgroups/limits.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { namedProcesses } from '../processes/named-processes.js';
-import { CPU_MANAGER_STATE, type CpuManagerState, parseCpuManagerState } from './cpu-manager-state.js';
+import { type CpuManagerState, parseCpuManagerState } from './cpu-manager-state.js';
 import { type KubeletFacts, podOfCgroup } from './kubelet-conflict.js';
-import { MEMORY_MANAGER_STATE } from './memory-manager-state.js';
 
 const ROOT_DIR = '/var/lib/kubelet';
 // Some distributions run the kubelet within other programs.

@@ -1,5 +1,6 @@
 // MemoryManagerState: the file of the kubelet's Memory Manager.
 
+import { MEMORY_MANAGER_STATE } from '../base/kubelet-features.js';
 import type { ByContainer } from './cpu-manager-state.js';
 import { int, intKey, list, map, pointer, struct, text, textKey, uint64 } from './go-value.js';
 import {
@@ -19,9 +20,6 @@ import {
   unusable,
   type Verified,
 } from './kubelet-format.js';
-
-/** The file name of the Memory Manager's state. */
-export const MEMORY_MANAGER_STATE = 'memory_manager_state';
 
 /** The amounts of one type of memory on a NUMA node, in bytes. */
 export interface KubeletMemoryTable {

@@ -1,32 +1,22 @@
 // The kernel's hugepages: /sys/kernel/mm/hugepages, and per NUMA node below
 // /sys/devices/system/node.
-import { readdirSync, readFileSync } from 'node:fs';
-import { throwIfExhausted } from '../base/errors.js';
+import { readdirSync } from 'node:fs';
+import { textOf, unlessClosed } from '../base/errors.js';
 
 const POOLS = '/sys/kernel/mm/hugepages';
 
 /** The page sizes of this machine in bytes, ascending. */
 export function hugepageSizes(): number[] {
-  let names: string[];
-  try {
-    names = readdirSync(POOLS);
-  } catch (error) {
-    throwIfExhausted(error);
-    return []; // The kernel has no hugepages.
-  }
+  // None: the kernel has no hugepages.
+  const names = unlessClosed(() => readdirSync(POOLS), []);
   const sizes = names.flatMap((name) => /^hugepages-(\d+)kB$/.exec(name)?.slice(1) ?? []);
   return sizes.map((kib) => Number(kib) * 1024).sort((a, b) => a - b);
 }
 
 /** Reads a number from a kernel file by a pattern; undefined if it is not there. */
 export function readNumber(path: string, pattern = /^(\d+)/): number | undefined {
-  try {
-    const [, number] = pattern.exec(readFileSync(path, 'utf8')) ?? [];
-    return number === undefined ? undefined : Number(number);
-  } catch (error) {
-    throwIfExhausted(error);
-    return undefined;
-  }
+  const [, number] = pattern.exec(textOf(path) ?? '') ?? [];
+  return number === undefined ? undefined : Number(number);
 }
 
 function countPages(bytes: number, pools: string, which: 'free' | 'resv'): number | undefined {

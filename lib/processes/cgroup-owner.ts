@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import type { CgroupIdentity } from '../account/pod-assignment.js';
 import { invalidOption } from '../base/check-options.js';
 import { errorName } from '../base/codes/errno.js';
-import { linkOf } from '../base/errors.js';
+import { linkOf, unlessThrown } from '../base/errors.js';
 import { hasProcess, isCgroupFolder, readIfThere } from '../cgroups/files/cgroup-files.js';
 import { INITIAL_CGROUP_NAMESPACE } from '../cgroups/files/cgroup-namespace.js';
 import { mountOf } from '../cgroups/files/mounts.js';
@@ -84,12 +84,8 @@ export function isCgroupAlive(cgroup: CgroupIdentity): boolean {
 export const mayCgroupBeThere = (cgroup: CgroupIdentity) => mayBeThere(cgroup, () => true);
 
 function mayBeThere(cgroup: CgroupIdentity, whereHere: () => boolean): boolean {
-  try {
-    return isCgroupHere(cgroup) ? whereHere() : !isSeenWhole(cgroup);
-  } catch {
-    // The cgroup may have been removed between two looks. The next one tells.
-    return true;
-  }
+  // The cgroup may have been removed between two looks. The next one tells.
+  return unlessThrown(() => (isCgroupHere(cgroup) ? whereHere() : !isSeenWhole(cgroup)), true);
 }
 
 // If the list is not complete, an empty list proves nothing.

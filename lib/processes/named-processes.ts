@@ -1,7 +1,7 @@
 // Finds processes of root's other programs by name.
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { textOf, throwIfExhausted } from '../base/errors.js';
+import { textOf, unlessClosed, unlessThrown } from '../base/errors.js';
 
 export interface NamedProcess {
   readonly pid: number;
@@ -18,11 +18,7 @@ function isRoots(folder: string): boolean {
 // A setuid program like `sudo` under another name, which asks a user for a password. Only root can
 // check.
 function isSetuid(program: string): boolean {
-  try {
-    return (statSync(program).mode & 0o4000) !== 0;
-  } catch {
-    return false;
-  }
+  return unlessThrown(() => (statSync(program).mode & 0o4000) !== 0, false);
 }
 
 /**
@@ -30,14 +26,7 @@ function isSetuid(program: string): boolean {
  * `root`: the folder of the machine's files, for tests.
  */
 export function* namedProcesses(names: readonly string[], root = '/'): Generator<NamedProcess> {
-  let pids: string[];
-  try {
-    pids = readdirSync(join(root, '/proc'));
-  } catch (error) {
-    throwIfExhausted(error);
-    return;
-  }
-  for (const pid of pids) {
+  for (const pid of unlessClosed(() => readdirSync(join(root, '/proc')), [])) {
     if (!/^\d+$/.test(pid)) continue;
     const name = textOf(join(root, '/proc', pid, 'comm'))?.trim();
     if (name === undefined || !names.includes(name)) continue;

@@ -3,7 +3,7 @@
 // mounted with hidepid, or show another pid namespace.
 import { readdirSync, readFileSync } from 'node:fs';
 import { uptime } from 'node:os';
-import { linkOf, textOf } from '../base/errors.js';
+import { linkOf, textOf, unlessThrown } from '../base/errors.js';
 import { ENVIRONMENT } from '../base/registry.js';
 import { parseProcStat } from '../base/text/proc-stat.js';
 
@@ -118,11 +118,7 @@ export function identifySelf(): ProcessIdentity {
  */
 export function identifyProcess(pid: number): ProcessIdentity | undefined {
   if (pid === process.pid) return identifySelf();
-  try {
-    return { pid, start: statOf(pid).start, namespace: pidNamespace() };
-  } catch {
-    return undefined;
-  }
+  return unlessThrown(() => ({ pid, start: statOf(pid).start, namespace: pidNamespace() }));
 }
 
 /** True if the process lives; undefined if this process cannot tell. */

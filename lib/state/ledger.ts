@@ -242,6 +242,7 @@ export class Ledger implements Store {
       const lock = result instanceof Promise ? await result : result;
       return await this.#guard.during(() => this.#holding(lock, lock !== result, decide));
     } finally {
+      this.#lock.rest();
       end();
     }
   }

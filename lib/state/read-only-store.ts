@@ -6,53 +6,19 @@ import type { TotalOn } from '../account/booked-memory.js';
 import { mortalOwners, podsOfDead } from '../account/owners-of-pods.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { withoutPods } from '../account/pod-changes.js';
-import { NumalignError } from '../base/errors.js';
-import { native } from '../base/native.js';
 import type { NativeFolder } from '../base/native-files.js';
 import { Registry } from '../base/registry.js';
 import { FolderWatch, type Listener, type Listening } from './files/folder-watch.js';
 import { JournalFollower } from './files/journal-follower.js';
 import { findOwners, isLocked, isOfBoot, isOwnerAlive, NO_OWNERS } from './files/owner-claims.js';
 import { COPY_FILE, type FoundState, findState, type GoodState, STATE_FILE } from './files/state-files.js';
+import { childOf, openExisting, withChild } from './folder/existing.js';
 import { readBootId, scopeOf } from './folder/folder.js';
 import { explaining } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import type { OwnerLookup } from './owners/owners.js';
 import { lastGood, rebuild } from './owners/recovery.js';
 import type { StateSource } from './store.js';
-
-/** Opens the folder; undefined if it does not exist. @throws ERR_STATE_FOLDER, ERR_SYSCALL */
-export function openExisting(path: string): NativeFolder | undefined {
-  return explaining(path, () => unlessMissing(() => native.Folder.open(path, false, 0o700, -1)));
-}
-
-function unlessMissing(open: () => NativeFolder): NativeFolder | undefined {
-  try {
-    return open();
-  } catch (error) {
-    if (error instanceof NumalignError && error.errnoName === 'ENOENT') return undefined;
-    throw error;
-  }
-}
-
-/**
- * Calls `look` with a folder inside `parent`, or undefined if there is none. Closes it afterwards.
- */
-export function withChild<T>(
-  parent: NativeFolder,
-  name: string,
-  look: (folder: NativeFolder | undefined) => T,
-): T {
-  const folder = childOf(parent, name);
-  try {
-    return look(folder);
-  } finally {
-    folder?.close();
-  }
-}
-
-const childOf = (folder: NativeFolder, name: string) =>
-  unlessMissing(() => folder.child(name, false, 0o700, -1));
 
 /**
  * Recovers a damaged or missing state in memory; undefined if there was none.

@@ -18,10 +18,11 @@ import { isOfBoot } from './files/owner-claims.js';
 import { using } from './files/parts.js';
 import { findState, LOCK_FILE, STATE_FILE } from './files/state-files.js';
 import { CHOICES, fileNameOf, inRecords, type RootRefusal } from './folder/agreed-root.js';
+import { openExisting, withChild } from './folder/existing.js';
 import { hasState, identityOf, readBootId } from './folder/folder.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import { lockNote } from './owners/lock-holder.js';
-import { deadPods, openExisting, withChild } from './read-only-store.js';
+import { deadPods } from './read-only-store.js';
 import type { Claim, RootClaims } from './store.js';
 
 // The names of choices begin with that of `/`.

@@ -13,9 +13,9 @@ import {
   whyUnreadable,
 } from '../state/files/state-files.js';
 import { defaultStateDir } from '../state/folder/chosen-folder.js';
+import { withExisting } from '../state/folder/existing.js';
 import { explaining } from '../state/folder/folder-error.js';
 import { type JournalLine, journalLines, journalVersion } from '../state/format/journal-lines.js';
-import { openExisting } from '../state/read-only-store.js';
 
 /** A state's file as it is. */
 export interface StateJournal {
@@ -66,13 +66,9 @@ export function stateJournal(options: StateJournalOptions = {}): StateJournal {
   const config = parseConfig(checkOptions(options, ['stateDir'], 'stateJournal'));
   const stateDir = config.stateDir ?? defaultStateDir();
   const file = join(stateDir, STATE_FILE);
-  const folder = openExisting(stateDir);
-  if (!folder) return { file, ...NOTHING };
-  try {
-    return explaining(stateDir, () => ({ file, ...readJournalIn(folder) }));
-  } finally {
-    folder.close();
-  }
+  return withExisting(stateDir, (folder) =>
+    explaining(stateDir, () => ({ file, ...(folder ? readJournalIn(folder) : NOTHING) })),
+  );
 }
 
 function readJournalIn(folder: NativeFolder): Omit<StateJournal, 'file'> {

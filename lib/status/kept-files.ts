@@ -4,8 +4,8 @@ import { type LapsedGrant, lapsedGrants } from '../admission/warnings.js';
 import { NumalignError } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
 import { ARCHIVE_FOLDER } from '../state/files/put-aside.js';
+import { withChild, withExisting } from '../state/folder/existing.js';
 import { decodeCheckpoint } from '../state/format/journal.js';
-import { openExisting, withChild } from '../state/read-only-store.js';
 
 const QUARANTINE_FOLDER = 'quarantine';
 
@@ -51,13 +51,10 @@ function readArchives(archive: NativeFolder): readonly ArchivedState[] {
 
 /** What a folder keeps; empty if there is none. @throws ERR_STATE_FOLDER, ERR_SYSCALL */
 export function readKeptFiles(stateDir: string): KeptFiles {
-  const folder = openExisting(stateDir);
-  if (!folder) return { archives: [], quarantine: [] };
-  try {
+  return withExisting(stateDir, (folder) => {
+    if (!folder) return { archives: [], quarantine: [] };
     const archives = withChild(folder, ARCHIVE_FOLDER, (archive) => (archive ? readArchives(archive) : []));
     const names = withChild(folder, QUARANTINE_FOLDER, (quarantine) => quarantine?.list() ?? []);
     return { archives, quarantine: names.sort().map((name) => `${QUARANTINE_FOLDER}/${name}`) };
-  } finally {
-    folder.close();
-  }
+  });
 }

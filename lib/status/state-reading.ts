@@ -9,10 +9,11 @@ import { memberOf } from '../enforcement/members/shared-member.js';
 import { SharedMembers } from '../enforcement/members/shared-members.js';
 import { isLocked, isOfBoot } from '../state/files/owner-claims.js';
 import { type FoundState, findState, STATE_FILE } from '../state/files/state-files.js';
+import { withChild, withExisting } from '../state/folder/existing.js';
 import { readBootId } from '../state/folder/folder.js';
 import { explaining } from '../state/folder/folder-error.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
-import { deadPods, openExisting, recovered, withChild } from '../state/read-only-store.js';
+import { deadPods, recovered } from '../state/read-only-store.js';
 import { type Waiter, waitersIn } from '../state/wait-queue.js';
 import type { MemberStatus, StateStatus } from './status.js';
 
@@ -29,13 +30,9 @@ export interface StateReading extends Pick<StateStatus, 'exists' | 'isOfEarlierB
 /** The reading of a folder; undefined if there is none, or no state in it. */
 export function readingIn({ ledger, topology }: ReadOnlyHost): StateReading | undefined {
   const { path } = ledger;
-  const folder = openExisting(path);
-  if (!folder) return undefined;
-  try {
-    return explaining(path, () => readFolder(folder, ledger, topology));
-  } finally {
-    folder.close();
-  }
+  return withExisting(path, (folder) =>
+    explaining(path, () => folder && readFolder(folder, ledger, topology)),
+  );
 }
 
 /**

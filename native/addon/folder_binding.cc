@@ -262,6 +262,7 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
                            InstanceMethod<&FolderObject::open_journal>("openJournal"),
                            InstanceMethod<&FolderObject::try_lock_binding>("tryLock"),
                            InstanceMethod<&FolderObject::wait_lock>("waitLock"),
+                           InstanceMethod<&FolderObject::end_turn>("endTurn"),
                            InstanceMethod<&FolderObject::lock_number>("lockNumber"),
                            InstanceMethod<&FolderObject::give_up>("giveUp"),
                            InstanceMethod<&FolderObject::create_owner>("createOwner"),
@@ -413,8 +414,8 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
 
   // (name, note, true to pass waiters)
   Napi::Value try_lock_binding(const Napi::CallbackInfo& info) {
-    auto lock = unwrap(info.Env(), lock_file(info).try_lock(!info[2].IsUndefined() &&
-                                                            to_bool(info[2], "past those that wait")));
+    auto lock = unwrap(info.Env(), lock_waiters(info).queue.try_lock(
+                                       !info[2].IsUndefined() && to_bool(info[2], "past those that wait")));
     if (!lock) return info.Env().Undefined();
     return LockObject::make(info.Env(), std::move(*lock));
   }
@@ -422,8 +423,7 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   Napi::Value wait_lock(const Napi::CallbackInfo& info) {
     if (!info[2].IsFunction() || !info[3].IsFunction())
       throw Napi::TypeError::New(info.Env(), "the callbacks must be functions");
-    (void)lock_file(info);
-    if (!waiters_) waiters_ = std::make_shared<LockWaiters>(lock_file_);
+    (void)lock_waiters(info);
     uint64_t id =
         LockRequest::start(info.Env(), waiters_, info[2].As<Napi::Function>(), info[3].As<Napi::Function>());
     return Napi::Number::New(info.Env(), static_cast<double>(id));
@@ -434,16 +434,17 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     return Napi::Number::New(info.Env(), static_cast<double>(number));
   }
   // (name, note). A folder has one lock.
-  LockFile& lock_file(const Napi::CallbackInfo& info) {
-    if (!lock_file_) {
-      lock_file_ =
-          std::make_shared<LockFile>(folder_, to_string(info[0], "the name"), to_string(info[1], "the note"));
+  LockWaiters& lock_waiters(const Napi::CallbackInfo& info) {
+    if (!waiters_) {
+      waiters_ = std::make_shared<LockWaiters>(std::make_shared<LockFile>(
+          folder_, to_string(info[0], "the name"), to_string(info[1], "the note")));
     }
-    return *lock_file_;
+    return *waiters_;
   }
-  void forget_lock() {
-    waiters_.reset();
-    lock_file_.reset();
+  void forget_lock() { waiters_.reset(); }
+  // Ends the turn at the lock.
+  void end_turn(const Napi::CallbackInfo&) {
+    if (waiters_) waiters_->queue.end_turn();
   }
   // (number): true if the request was still waiting; if not, its callback has run or will run.
   Napi::Value give_up(const Napi::CallbackInfo& info) {
@@ -490,7 +491,6 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   }
 
   std::shared_ptr<const Folder> folder_;
-  std::shared_ptr<LockFile> lock_file_;
   std::shared_ptr<LockWaiters> waiters_;
 };
 

@@ -67,9 +67,9 @@ async function whileContended<T>(path: string, pending: Promise<T>): Promise<T> 
   return result;
 }
 
-// The first thread that waits has the turnstile, which is the second byte of the file.
+// The first thread that waits has the turnstile, which is the second byte of the file, and the turn, the third.
 async function untilAwaited(file: string): Promise<void> {
-  const turnstile = new RegExp(`OFDLCK .*:${statSync(file).ino} 1 1$`, 'm');
+  const turnstile = new RegExp(`OFDLCK .*:${statSync(file).ino} 1 [12]$`, 'm');
   await expect.poll(() => readFileSync('/proc/locks', 'latin1'), { interval: 2 }).toMatch(turnstile);
 }
 

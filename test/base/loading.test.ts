@@ -65,6 +65,28 @@ describe('the package', () => {
     });
   });
 
+  it('reads at most 580 kB of JavaScript to pin a program', () => {
+    const stateDir = mkdtempSync(join(tmpdir(), 'numalign-test-'));
+    onTestFinished(() => rmSync(stateDir, { recursive: true }));
+    const sizes = run<number[]>(`
+      const { Session } = await import('node:inspector/promises');
+      const session = new Session();
+      session.connect();
+      const sources = [];
+      session.on('Debugger.scriptParsed', ({ params: { url, scriptId } }) => {
+        if (url.includes('/dist/')) sources.push(session.post('Debugger.getScriptSource', { scriptId }));
+      });
+      await session.post('Debugger.enable');
+      const { pin } = await import('numalign');
+      const grant = await pin({ cpu: 1, manager: { stateDir: ${JSON.stringify(stateDir)} } });
+      await grant.release();
+      const read = await Promise.all(sources);
+      console.log(JSON.stringify(read.map(({ scriptSource }) => scriptSource.length)));`);
+    const all = sizes.reduce((sum, size) => sum + size, 0);
+    expect(all).toBeGreaterThan(300_000);
+    expect(all).toBeLessThan(580_000);
+  });
+
   it('loads no manager with numalign/cluster, which workers import too', () => {
     const report = run(`${RECORD}
       await import('numalign/cluster');

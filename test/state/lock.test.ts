@@ -38,10 +38,10 @@ async function stop(child: ChildProcess): Promise<void> {
   while (!standsStill(child.pid)) await new Promise((resolve) => setTimeout(resolve, 1));
 }
 
-// The first waiting process has the turnstile, which is the second byte of the file.
+// The first waiting process has the turnstile, which is the second byte of the file, and the turn, the third.
 async function somebodyWaits(stateDir: string): Promise<void> {
   const { ino } = statSync(join(stateDir, 'lock'));
-  const turnstile = new RegExp(`OFDLCK .*:${ino} 1 1$`, 'm');
+  const turnstile = new RegExp(`OFDLCK .*:${ino} 1 [12]$`, 'm');
   while (!turnstile.test(readFileSync('/proc/locks', 'latin1')))
     await new Promise((resolve) => setTimeout(resolve, 1));
 }

@@ -8,9 +8,10 @@ import type { OwnerRecord, PodAssignment } from '../../lib/account/pod-assignmen
 import { native } from '../../lib/base/native.js';
 import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';
 import { CpuSet } from '../../lib/machine/cpu-set.js';
+import { openExisting } from '../../lib/state/folder/existing.js';
 import { readBootId } from '../../lib/state/folder/folder.js';
 import { encodeCheckpoint } from '../../lib/state/format/journal.js';
-import { openExisting, ReadOnlyStore } from '../../lib/state/read-only-store.js';
+import { ReadOnlyStore } from '../../lib/state/read-only-store.js';
 import { thrownBy } from '../support/error-of.js';
 import { quiet } from '../support/quiet.js';
 import { podOf } from '../support/quiet-world.js';

@@ -13,6 +13,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { hasCode, unless } from '../../base/errors.js';
 
 // linux/magic.h
 const CGROUP_V1 = 0x27e0eb;
@@ -60,15 +61,9 @@ export function isCgroupFolder(path: string): boolean {
 }
 
 /** The text of a file; undefined if it does not exist. */
-export function readIfThere(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    // ENODEV: the cgroup was removed after the file was opened.
-    if (['ENOENT', 'ENODEV'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
-    throw error;
-  }
-}
+export const readIfThere = (path: string): string | undefined =>
+  // ENODEV: the cgroup was removed after the file was opened.
+  unless(hasCode('ENOENT', 'ENODEV'), () => readFileSync(path, 'utf8'));
 
 /** The names of the cgroups directly below a cgroup. */
 export function childNames(path: string): string[] {

@@ -1,5 +1,7 @@
 // Finds the mounted hierarchy of a controller, and the folder of a path in /proc/PID/cgroup.
+
 import { join } from 'node:path';
+import { unlessThrown } from '../../base/errors.js';
 import { cgroupRefusal } from './cgroup-error.js';
 import { isCgroupFolder, readIfThere } from './cgroup-files.js';
 import { isAtOrBelow, type Mount, mountOf, readMounts } from './mounts.js';
@@ -46,11 +48,7 @@ export function neededHierarchy(controller: string, value: unknown = controller)
 
 // False if another mount above the point hides it.
 function isSeen({ point }: Mount): boolean {
-  try {
-    return isCgroupFolder(point);
-  } catch {
-    return false;
-  }
+  return unlessThrown(() => isCgroupFolder(point), false);
 }
 
 /** The path of a process in a hierarchy, from the text of /proc/PID/cgroup. */

@@ -1,6 +1,8 @@
 // A group of the cpuset hierarchy of cgroup v1. See cpusets(7).
+
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { unlessThrown } from '../../base/errors.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { cgroupRefusal, unlessEnded } from '../files/cgroup-error.js';
 import type { Changes } from '../files/changes.js';
@@ -65,9 +67,5 @@ export class CpusetGroupV1 extends CpusetGroup {
 }
 
 function threadsOf(pid: number): number[] {
-  try {
-    return readdirSync(`/proc/${pid}/task`).map(Number);
-  } catch {
-    return [];
-  }
+  return unlessThrown(() => readdirSync(`/proc/${pid}/task`).map(Number), []);
 }

@@ -8,7 +8,7 @@ import type { ContainerAssignment, Elasticity, PodAssignment } from '../../accou
 import { type CpuPool, isMoving, poolOf, runningCpus } from '../../account/pod-holdings.js';
 import { podsThat } from '../../account/pod-list-changes.js';
 import { type CpuSnapshot, freeCpus, sharedPool } from '../../account/pools.js';
-import { Refusal } from '../../base/refusal.js';
+import { unlessRefusal } from '../../base/refusal.js';
 import { DEFAULT_PLACEMENT, recordedPlacement } from '../../input/placement.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { cpusOfSameKinds } from '../cpus/core-kinds.js';
@@ -96,14 +96,10 @@ function withKept(
   const placement = recordedPlacement(pod, DEFAULT_PLACEMENT);
   const from = cpus.intersection(near).difference(kubeletCpus(state.kubelet));
   if (from.size < cpus.size - cpu) return undefined;
-  let kept: CpuSet;
-  try {
-    kept = cpus.difference(takeOf({ topology, placement }, from, cpus.size - cpu));
-  } catch (error) {
-    // Whole cores do not add up to that.
-    if (error instanceof Refusal) return undefined;
-    throw error;
-  }
+  const given = unlessRefusal(() => takeOf({ topology, placement }, from, cpus.size - cpu));
+  // Whole cores do not add up to that.
+  if (given === undefined) return undefined;
+  const kept = cpus.difference(given);
   const heldStill = placement.holdSiblings ? siblings(topology, kept).intersection(held) : held;
   const [{ name }] = pod.containers as [ContainerAssignment];
   return { ...pod, upcoming: { container: name, cpus: kept, held: heldStill, by: pod.owner.uuid } };

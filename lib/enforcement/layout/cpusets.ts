@@ -4,7 +4,7 @@
 import { dirname, join } from 'node:path';
 import { cpusOfSome } from '../../account/cpus-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
-import { NumalignError, textOf, unlessRefused } from '../../base/errors.js';
+import { NumalignError, textOf, unless, unlessRefused } from '../../base/errors.js';
 import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
 import { cgroupReason } from '../../cgroups/files/cgroup-error.js';
 import { childNames } from '../../cgroups/files/cgroup-files.js';
@@ -49,12 +49,8 @@ export class Cpusets {
 
   /** The cgroup of a process; undefined if it has ended. @throws ERR_CGROUP */
   pathOf(pid: number): string | undefined {
-    try {
-      return this.hierarchy.folderOf(pid);
-    } catch (error) {
-      if (cgroupReason(error) === 'no-process') return undefined;
-      throw error;
-    }
+    const hasEnded = (error: unknown) => cgroupReason(error) === 'no-process';
+    return unless(hasEnded, () => this.hierarchy.folderOf(pid));
   }
 
   /** Whether a cgroup is below the root, so that numalign sets its CPUs. */

@@ -9,9 +9,9 @@ import { textOf, unlessRefused } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { hasEnded, type ProcessIdentity } from '../../processes/process-identity.js';
+import { openExisting, withChild } from '../../state/folder/existing.js';
 import { readBootId } from '../../state/folder/folder.js';
 import { statesBetween } from '../../state/past-states.js';
-import { openExisting, withChild } from '../../state/read-only-store.js';
 import { lineageOf } from './lineage.js';
 import { SharedMembers } from './shared-members.js';
 

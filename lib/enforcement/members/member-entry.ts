@@ -1,7 +1,7 @@
 // The registration of a member, a process or a cgroup: its name and the text of its file.
 import { isAbsolute } from 'node:path';
 import type { CgroupIdentity } from '../../account/pod-assignment.js';
-import { textOf } from '../../base/errors.js';
+import { textOf, unlessThrown } from '../../base/errors.js';
 import { cgroupAt, isCgroupHere, isNamespaceHere } from '../../processes/cgroup-owner.js';
 import { isProcessRunning, type ProcessIdentity } from '../../processes/process-identity.js';
 import { programName } from '../../processes/program-name.js';
@@ -124,11 +124,7 @@ export interface Registered<E extends Entry = Entry> {
 
 // Whether a cgroup can be seen from here.
 export function isHere(cgroup: CgroupEntry): boolean {
-  try {
-    return isNamespaceHere(cgroup.namespace, cgroup.path) && isCgroupHere(cgroup);
-  } catch {
-    return false;
-  }
+  return unlessThrown(() => isNamespaceHere(cgroup.namespace, cgroup.path) && isCgroupHere(cgroup), false);
 }
 
 export const isSelf = (entry: Entry) =>

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { runningCpus } from '../../account/pod-holdings.js';
-import { throwIfExhausted } from '../../base/errors.js';
+import { unlessClosed } from '../../base/errors.js';
 import type { NativeConfinement } from '../../base/native-threads.js';
 import { childNames, isCgroupFolder } from '../../cgroups/files/cgroup-files.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
@@ -104,14 +104,11 @@ export function processesOf(registered: Registered): readonly ProcessIdentity[] 
 
 /** The processes of a cgroup and of the cgroups below it. */
 export function processesIn(path: string): number[] {
-  try {
+  // None: the cgroup was removed in the meantime.
+  return unlessClosed(() => {
     // Elsewhere anyone could list any process.
     if (!isCgroupFolder(path)) return [];
     const pids = readFileSync(join(path, 'cgroup.procs'), 'latin1').split('\n').filter(Boolean).map(Number);
     return [...pids, ...childNames(path).flatMap((name) => processesIn(join(path, name)))];
-  } catch (error) {
-    throwIfExhausted(error);
-    // The cgroup was removed in the meantime.
-    return [];
-  }
+  }, []);
 }

@@ -1,9 +1,11 @@
 // MemberRequests: asks members that this process cannot move (another pid namespace, another user)
 // to leave CPUs. They answer once they have left. The asking process holds the state's lock. A
 // member that is asked only leaves CPUs, so a late answer takes nothing from others.
+
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { unlessThrown } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import { CpuSet } from '../../machine/cpu-set.js';
@@ -39,11 +41,7 @@ function isAnswer({ text, isSure }: MemberFile, id: string, name: string): boole
 // and reports that.
 function quietly<T>(look: () => T): () => T | undefined {
   return () => {
-    try {
-      return look();
-    } catch {
-      return undefined;
-    }
+    return unlessThrown(() => look());
   };
 }
 

@@ -1,5 +1,6 @@
 // Frequency policies: CPUs that share one frequency, as cpufreq in the kernel's admin guide
 // describes them.
+import { hasCode, unless } from '../../base/errors.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { KernelFiles } from './kernel-files.js';
 
@@ -21,11 +22,5 @@ export function frequencyPolicies(files: KernelFiles): FrequencyPolicy[] {
   });
 }
 
-function affectedCpus(files: KernelFiles, folder: string): string | undefined {
-  try {
-    return files.read(`${folder}/affected_cpus`);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EBUSY') return '';
-    throw error;
-  }
-}
+const affectedCpus = (files: KernelFiles, folder: string): string | undefined =>
+  unless(hasCode('EBUSY'), () => files.read(`${folder}/affected_cpus`), '');

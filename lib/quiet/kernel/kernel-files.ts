@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import { hasCode, unless, unlessThrown } from '../../base/errors.js';
 
 /** Errors are those of node:fs, with a `code` such as EPERM. */
 export interface KernelFiles {
@@ -30,16 +31,9 @@ export interface KernelFiles {
 }
 
 // Errors of a file, or of its device, that has just disappeared.
-const MISSING = new Set(['ENOENT', 'ENODEV', 'ENXIO', 'ENOTDIR']);
+const isMissing = hasCode('ENOENT', 'ENODEV', 'ENXIO', 'ENOTDIR');
 
-function unlessMissing<T, U>(act: () => T, missing: U): T | U {
-  try {
-    return act();
-  } catch (error) {
-    if (MISSING.has((error as NodeJS.ErrnoException).code ?? '')) return missing;
-    throw error;
-  }
-}
+const unlessMissing = <T, U>(act: () => T, missing: U): T | U => unless(isMissing, act, missing);
 
 function isWritable(path: string): boolean {
   try {
@@ -65,21 +59,13 @@ export function kernelFiles(root = ''): KernelFiles {
   };
 }
 
-function unlessClosed<T, U>(act: () => T, fallback: U): T | U {
-  try {
-    return act();
-  } catch {
-    return fallback;
-  }
-}
-
 /**
  * The same for looking only: a file that cannot be read, for whatever reason, counts as missing.
  */
 export function visibleFiles(files: KernelFiles): KernelFiles {
   return {
     ...files,
-    read: (path) => unlessClosed(() => files.read(path), undefined),
-    list: (path) => unlessClosed(() => files.list(path), []),
+    read: (path) => unlessThrown(() => files.read(path), undefined),
+    list: (path) => unlessThrown(() => files.list(path), []),
   };
 }

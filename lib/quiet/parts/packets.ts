@@ -1,4 +1,5 @@
 // Packets: the CPUs that serve network queues, as the kernel's networking/scaling describes them.
+import { hasCode, unless } from '../../base/errors.js';
 import type { KernelFiles } from '../kernel/kernel-files.js';
 import { HEX, MaskSetting } from '../kernel/mask-setting.js';
 import { NETWORK_DEVICES, networkQueues } from '../kernel/network-queues.js';
@@ -19,12 +20,7 @@ class QueueMask extends MaskSetting {
 
   // A device with one queue also has the file xps_cpus, but reading it fails.
   override read(): string | undefined {
-    try {
-      return super.read();
-    } catch (error) {
-      if (['EINVAL', 'EOPNOTSUPP'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
-      throw error;
-    }
+    return unless(hasCode('EINVAL', 'EOPNOTSUPP'), () => super.read());
   }
 }
 

@@ -2,7 +2,7 @@
 // the folder. Nothing proves who wrote a record into a folder that others can write, and root could
 // change any cgroup that the record names. The file lasts until the next boot.
 import { createHash } from 'node:crypto';
-import { NumalignError, unlessRefused } from '../../base/errors.js';
+import { NumalignError, unlessRefused, unlessThrown } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import { shellWord } from '../../base/text/shell-word.js';
@@ -113,11 +113,7 @@ const notRoots = (why: string) =>
 
 // Undefined if the file is damaged: no root is chosen then.
 function rootIn(text: string): string | null | undefined {
-  try {
-    return JSON.parse(text).cgroupRoot;
-  } catch {
-    return undefined;
-  }
+  return unlessThrown(() => JSON.parse(text).cgroupRoot);
 }
 
 // Root's group counts as root. An ACL that cannot be read may name anyone.

@@ -1,6 +1,6 @@
 // The text of state.json: a head, the whole state at one generation, and a line for each later
 // commit. docs/state-format.md describes it. Pure.
-import { NumalignError } from '../../base/errors.js';
+import { NumalignError, unlessThrown } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { Fields } from '../../base/shapes.js';
 import { finish, type Steps } from '../../base/steps.js';
@@ -78,11 +78,7 @@ export function headIn(bytes: Buffer): ReturnType<typeof decodeHead> | undefined
   if (version === undefined || ![STATE_FORMAT.version, ...STATE_FORMAT.older].includes(version))
     return undefined;
   const first = linesOf(bytes).next().value;
-  try {
-    return first?.members && decodeHead(first.members, first.end);
-  } catch {
-    return undefined;
-  }
+  return unlessThrown(() => first?.members && decodeHead(first.members, first.end));
 }
 
 // `snapshot`: the length of the head and the whole state, in bytes.

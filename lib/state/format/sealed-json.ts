@@ -2,7 +2,7 @@
 // begins with the format and version. state.json and the owners' files use it. Pure.
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import { NumalignError, reworded } from '../../base/errors.js';
+import { NumalignError, reworded, unlessThrown } from '../../base/errors.js';
 import { type Fields, isObject } from '../../base/shapes.js';
 
 /** A kind of file, with the newest version that this numalign knows. */
@@ -227,9 +227,5 @@ export function membersOfVersion1(file: string): Fields | undefined {
   const seal = SEAL_1.exec(file);
   if (!seal || createHash('sha256').update(file.slice(0, seal.index)).digest('hex') !== seal[1])
     return undefined;
-  try {
-    return JSON.parse(file) as Fields;
-  } catch {
-    return undefined;
-  }
+  return unlessThrown(() => JSON.parse(file) as Fields);
 }

@@ -1,7 +1,9 @@
 // CgroupWatch: watches cgroups that own grants. In cgroup v2 the file cgroup.events changes when
 // the last process ends, see cgroups(7). In v1 nothing reports it.
+
 import { join } from 'node:path';
 import type { PodAssignment } from '../../account/pod-assignment.js';
+import { unlessThrown } from '../../base/errors.js';
 import { IN_MODIFY, watchFile } from '../files/folder-events.js';
 
 /** Never keeps the process alive. */
@@ -43,10 +45,6 @@ export class CgroupWatch {
   }
 
   #watch(uid: string, path: string): (() => void) | undefined {
-    try {
-      return watchFile(join(path, 'cgroup.events'), IN_MODIFY, () => this.#onChange(uid));
-    } catch {
-      return undefined;
-    }
+    return unlessThrown(() => watchFile(join(path, 'cgroup.events'), IN_MODIFY, () => this.#onChange(uid)));
   }
 }

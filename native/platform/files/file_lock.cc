@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstdio>
 #include <fstream>
 #include <system_error>
@@ -24,11 +25,13 @@ struct flock lock_on(LockRange range, short type = F_WRLCK) {
   return lock;
 }
 
-// The byte that is the lock, and the turnstile byte that waiters pass one after the other. Earlier
-// versions lock the whole file, and so both.
+// The byte that is the lock, the turnstile byte that waiters pass one after the other, and the byte
+// of the turn. Earlier versions know no turns; the earliest lock the whole file, and so all bytes.
 constexpr LockRange kLockByte = {0, 1};
 constexpr LockRange kTurnstileByte = {1, 1};
-constexpr LockRange kBothBytes = {0, 2};
+constexpr LockRange kTurnByte = {2, 1};
+constexpr LockRange kBytesBefore = {1, 2};
+constexpr LockRange kAllBytes = {0, 3};
 
 // True if the bytes were locked (or unlocked with F_UNLCK); false if they are taken and `block` is
 // false.
@@ -42,21 +45,11 @@ Result<bool> lock_bytes(int fd, LockRange bytes, short type, bool block) {
   return true;
 }
 
-// Goes through the turnstile to the lock, so that a process that releases the lock finds the next
-// one there already. A mere try takes both at once, or nothing.
-Result<bool> lock_in_turn(int fd, bool block, const LockFile::OnNext& on_next) {
-  if (block) {
-    Result<bool> entered = lock_bytes(fd, kTurnstileByte, F_WRLCK, false);
-    if (!entered.ok()) return entered;
-    if (!entered.value()) {
-      entered = lock_bytes(fd, kTurnstileByte, F_WRLCK, true);
-      if (!entered.ok()) return entered;
-      if (on_next) on_next();
-    }
-  }
-  Result<bool> locked = lock_bytes(fd, block ? kLockByte : kBothBytes, F_WRLCK, block);
+// Takes all bytes at once, or nothing: it passes neither waiters nor a turn.
+Result<bool> lock_if_free(int fd) {
+  Result<bool> locked = lock_bytes(fd, kAllBytes, F_WRLCK, false);
   if (!locked.ok() || !locked.value()) return locked;
-  return lock_bytes(fd, kTurnstileByte, F_UNLCK, false);
+  return lock_bytes(fd, kBytesBefore, F_UNLCK, false);
 }
 
 // The first line of the file: a number with this many digits.
@@ -240,42 +233,90 @@ uint64_t number_in_lock_file(const Folder& folder, const std::string& name) {
   return before;
 }
 
-Result<std::optional<HeldLock>> LockFile::try_lock(bool past_turnstile) {
-  return lock(past_turnstile ? Manner::kTryPastTurnstile : Manner::kTry);
-}
-
-Result<HeldLock> LockFile::wait(const OnNext& on_next) {
-  Result<std::optional<HeldLock>> held = lock(Manner::kWait, on_next);
-  if (!held.ok()) return held.error();
-  return std::move(*std::move(held).value());
+void LockTurn::end() {
+  if (file_) file_->steps_left_ = 0;
+  file_.reset();
+  fd_.reset();
 }
 
 // Closes a descriptor after an error, with whatever it has locked.
-Result<std::optional<HeldLock>> LockFile::lock(Manner manner, const OnNext& on_next) {
+Result<std::optional<HeldLock>> LockFile::try_lock(bool past_turnstile) {
+  const bool passes = past_turnstile || has_turn();
   for (;;) {
     Result<LockDescriptor> opened = open();
     if (!opened.ok()) return opened.error();
     LockDescriptor file = std::move(opened).value();
     const int fd = file.fd.get();
+    Result<bool> locked = passes ? lock_bytes(fd, kLockByte, F_WRLCK, false) : lock_if_free(fd);
+    if (!locked.ok()) return lock_error(locked.error());
+    if (!leads_to(file.inode)) continue;
+    if (locked.value()) {
+      if (passes) steps_left_--;
+      return std::optional(hold(std::move(file)));
+    }
+    keep(std::move(file));
+    return std::optional<HeldLock>();
+  }
+}
+
+// Goes through the turnstile to the lock, so that a process that releases the lock finds the next
+// one there already.
+Result<HeldLock> LockFile::wait(LockTurn& turn, const OnNext& on_next) {
+  for (;;) {
+    if (!turn.is_on() || !leads_to(turn.inode_)) {
+      if (Result<Done> entered = enter(turn, on_next); !entered.ok()) return entered.error();
+    }
+    Result<LockDescriptor> opened = open();
+    if (!opened.ok()) return opened.error();
+    LockDescriptor file = std::move(opened).value();
     // The file that stayed open may be a removed one, whose lock protects nothing and whose holder
     // may be stopped.
-    if (manner == Manner::kWait && !leads_to(file.inode)) continue;
-    Result<bool> locked = manner == Manner::kTryPastTurnstile
-                              ? lock_bytes(fd, kLockByte, F_WRLCK, false)
-                              : lock_in_turn(fd, manner == Manner::kWait, on_next);
-    if (!locked.ok()) {
-      return syscall_error("fcntl", "cannot lock " + name_ + " in " + folder_->path(),
-                           locked.error().errno_value);
-    }
     if (!leads_to(file.inode)) continue;
-    if (!locked.value()) {
-      keep(std::move(file));
-      return std::optional<HeldLock>();
+    Result<bool> locked = lock_bytes(file.fd.get(), kLockByte, F_WRLCK, true);
+    if (!locked.ok()) return lock_error(locked.error());
+    if (!leads_to(file.inode)) continue;
+    if (!turn.has_waited_) {
+      turn.end();
+    } else if (!turn.file_) {
+      (void)lock_bytes(turn.fd_.get(), kTurnstileByte, F_UNLCK, false);
+      turn.until_ = std::chrono::steady_clock::now() + turn.time_;
+      turn.file_ = shared_from_this();
+      steps_left_ = LockTurn::kSteps - 1;
     }
-    HeldLock held(shared_from_this(), std::move(file));
-    held.sign();
-    return std::optional<HeldLock>(std::move(held));
+    return hold(std::move(file));
   }
+}
+
+Result<Done> LockFile::enter(LockTurn& turn, const OnNext& on_next) {
+  turn.end();
+  Result<UniqueFd> fd = folder_->open_file(name_, true, false);
+  if (!fd.ok()) return fd.error();
+  struct stat s;
+  if (fstat(fd.value().get(), &s) != 0)
+    return syscall_error("fstat", "cannot look at " + name_ + " in " + folder_->path());
+  turn.fd_ = std::move(fd).value();
+  turn.inode_ = s.st_ino;
+  turn.has_waited_ = false;
+  for (LockRange byte : {kTurnstileByte, kTurnByte}) {
+    Result<bool> entered = lock_bytes(turn.fd_.get(), byte, F_WRLCK, false);
+    if (entered.ok() && !entered.value()) {
+      turn.has_waited_ = true;
+      entered = lock_bytes(turn.fd_.get(), byte, F_WRLCK, true);
+    }
+    if (!entered.ok()) return lock_error(entered.error());
+  }
+  if (turn.has_waited_ && on_next) on_next();
+  return Done{};
+}
+
+HeldLock LockFile::hold(LockDescriptor file) {
+  HeldLock held(shared_from_this(), std::move(file));
+  held.sign();
+  return held;
+}
+
+Error LockFile::lock_error(const Error& error) const {
+  return syscall_error("fcntl", "cannot lock " + name_ + " in " + folder_->path(), error.errno_value);
 }
 
 Result<LockDescriptor> LockFile::open() {
@@ -304,18 +345,26 @@ void LockFile::keep(LockDescriptor spare) {
 
 struct LockQueue::State {
   std::shared_ptr<LockFile> file;
+  std::chrono::steady_clock::duration turn;
   std::mutex mutex;
+  std::condition_variable changed;
   std::deque<Request> requests;
   bool running = false;
+  bool ends_turn = false;
 };
 
-LockQueue::LockQueue(std::shared_ptr<LockFile> file) : state_(std::make_shared<State>()) {
+LockQueue::LockQueue(std::shared_ptr<LockFile> file, std::chrono::steady_clock::duration turn)
+    : state_(std::make_shared<State>()) {
   state_->file = std::move(file);
+  state_->turn = turn;
 }
 
 LockQueue::~LockQueue() {
-  std::lock_guard lock(state_->mutex);
-  state_->requests.clear();
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->requests.clear();
+  }
+  end_turn();
 }
 
 Result<uint64_t> LockQueue::wait(Deliver deliver, LockFile::OnNext on_next) {
@@ -335,7 +384,21 @@ Result<uint64_t> LockQueue::wait(Deliver deliver, LockFile::OnNext on_next) {
   uint64_t request = ++last_request;
   // The new thread cannot look for the request before the mutex is free.
   state_->requests.push_back({request, std::move(deliver), std::move(on_next)});
+  state_->changed.notify_one();
   return request;
+}
+
+Result<std::optional<HeldLock>> LockQueue::try_lock(bool past_turnstile) {
+  const bool had_turn = state_->file->has_turn();
+  Result<std::optional<HeldLock>> lock = state_->file->try_lock(past_turnstile);
+  if (had_turn && !state_->file->has_turn()) end_turn();
+  return lock;
+}
+
+void LockQueue::end_turn() {
+  std::lock_guard lock(state_->mutex);
+  state_->ends_turn = true;
+  state_->changed.notify_one();
 }
 
 bool LockQueue::give_up(uint64_t request) {
@@ -344,18 +407,25 @@ bool LockQueue::give_up(uint64_t request) {
 }
 
 void LockQueue::run(std::shared_ptr<State> state) {
+  LockTurn turn(state->turn);
   for (;;) {
-    Result<HeldLock> held = state->file->wait([&] {
+    Result<HeldLock> held = state->file->wait(turn, [&] {
       std::lock_guard lock(state->mutex);
       if (!state->requests.empty() && state->requests.front().on_next) state->requests.front().on_next();
     });
     // Delivered under the mutex, so that give_up() cannot return meanwhile.
-    std::lock_guard lock(state->mutex);
+    std::unique_lock lock(state->mutex);
+    state->ends_turn = state->requests.empty();
     if (!state->requests.empty()) {
       Deliver deliver = std::move(state->requests.front().deliver);
       state->requests.pop_front();
       deliver(std::move(held));
     }
+    // Others wait while this process may want the lock again.
+    if (turn.is_on())
+      state->changed.wait_until(lock, turn.until(),
+                                [&] { return state->ends_turn || !state->requests.empty(); });
+    if (state->ends_turn || state->requests.empty()) turn.end();
     if (state->requests.empty()) {
       state->running = false;
       return;

@@ -4,6 +4,8 @@
 // from any thread; the free functions touch only their argument.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -59,6 +61,35 @@ uint64_t shown_generation(int fd, uint64_t least);
 bool is_file_of(const Folder& folder, const std::string& name, int fd);
 
 class LockFile;
+
+// A process's turn at a lock that a crowd wants: it may take the lock again before all that wait,
+// for some steps and some time. Without turns, each step begins in another process, which has to be
+// woken and whose caches are cold. Begins where others waited before; used on the waiting thread.
+class LockTurn {
+ public:
+  static constexpr int kSteps = 16;
+  static constexpr std::chrono::milliseconds kTime{5};
+
+  explicit LockTurn(std::chrono::steady_clock::duration time = kTime) : time_(time) {}
+  LockTurn(const LockTurn&) = delete;
+  LockTurn& operator=(const LockTurn&) = delete;
+  ~LockTurn() { end(); }
+  bool is_on() const { return file_ != nullptr && std::chrono::steady_clock::now() < until_; }
+  // REQUIRES: is_on()
+  std::chrono::steady_clock::time_point until() const { return until_; }
+  // Lets others go on.
+  void end();
+
+ private:
+  friend class LockFile;
+
+  const std::chrono::steady_clock::duration time_;
+  UniqueFd fd_;  // has the bytes of the turnstile and of the turn, never that of the lock
+  uint64_t inode_ = 0;
+  bool has_waited_ = false;
+  std::shared_ptr<LockFile> file_;  // while the turn is on
+  std::chrono::steady_clock::time_point until_;
+};
 
 // An open lock file. Two holders never share an open file description, because both would have its
 // locks. `forks`: identifies the process, among those that forked from one another, that opened it.
@@ -116,21 +147,27 @@ class LockFile : public std::enable_shared_from_this<LockFile> {
   LockFile(std::shared_ptr<const Folder> folder, std::string name, std::string note)
       : folder_(std::move(folder)), name_(std::move(name)), note_(std::move(note)) {}
 
-  // Takes the lock if it is free and no process waits. With `past_turnstile`, even if a process waits:
-  // if that one were stopped, it would keep all others from a free lock.
+  // Takes the lock if it is free, and no process waits or has its turn. With `past_turnstile`, even
+  // then: if that process were stopped, it would keep all others from a free lock.
   Result<std::optional<HeldLock>> try_lock(bool past_turnstile = false);
+  // True if the turn that began here has steps left.
+  bool has_turn() const { return steps_left_ > 0; }
   // Called on the waiting thread when only the holder is left before it, if others were too.
   using OnNext = std::function<void()>;
-  // Blocks until the lock is free, behind earlier waiters.
-  Result<HeldLock> wait(const OnNext& on_next = {});
+  // Blocks until the lock is free, behind earlier waiters unless the turn is on. If there were some,
+  // the turn begins, in which try_lock() passes those that wait.
+  Result<HeldLock> wait(LockTurn& turn, const OnNext& on_next = {});
 
   const std::string& name() const { return name_; }
 
  private:
   friend class HeldLock;
-  enum class Manner { kTry, kTryPastTurnstile, kWait };
+  friend class LockTurn;
 
-  Result<std::optional<HeldLock>> lock(Manner manner, const OnNext& on_next = {});
+  // Enters the line, and waits there for the turn.
+  Result<Done> enter(LockTurn& turn, const OnNext& on_next);
+  HeldLock hold(LockDescriptor file);
+  Error lock_error(const Error& error) const;
   Result<LockDescriptor> open();
   // True if the name leads to this inode.
   bool leads_to(uint64_t inode) const;
@@ -140,7 +177,8 @@ class LockFile : public std::enable_shared_from_this<LockFile> {
   const std::string name_;
   const std::string note_;
   std::mutex mutex_;
-  LockDescriptor spare_;  // not locked; guarded by the mutex
+  LockDescriptor spare_;             // not locked; guarded by the mutex
+  std::atomic<int> steps_left_ = 0;  // of the turn
 };
 
 // Waits for the lock of one file, behind earlier waiters. A thread blocks in the kernel, at most
@@ -151,7 +189,8 @@ class LockQueue {
   // Called on the waiting thread, once for each request that was not given up.
   using Deliver = std::function<void(Result<HeldLock>)>;
 
-  explicit LockQueue(std::shared_ptr<LockFile> file);
+  explicit LockQueue(std::shared_ptr<LockFile> file,
+                     std::chrono::steady_clock::duration turn = LockTurn::kTime);
   // Gives up all waiting requests.
   ~LockQueue();
 
@@ -160,6 +199,10 @@ class LockQueue {
   // After it returns, neither function of the request is running or will be called. False if it was
   // called already.
   bool give_up(uint64_t request);
+  // As try_lock() of the file. The last step of a turn ends it, so that the next process gets ready.
+  Result<std::optional<HeldLock>> try_lock(bool past_turnstile = false);
+  // Ends the turn, if there is one: this process has nothing to do under the lock at present.
+  void end_turn();
 
  private:
   struct Request {

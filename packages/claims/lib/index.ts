@@ -17,6 +17,23 @@ export {
   OWN_CLASSES,
 } from './claims/objects.js';
 export {
+  baseRequest,
+  type ClaimConfig,
+  type ClaimParameters,
+  PARAMETERS_KIND,
+  parametersOf,
+  parametersVersions,
+  REQUEST_OPTIONS,
+} from './claims/parameters.js';
+export {
+  type ClaimPart,
+  type DeviceResult,
+  type PartRequest,
+  partsOf,
+  requestFor,
+  UNIT,
+} from './claims/parts.js';
+export {
   type AttributeValue,
   type Capacity,
   capacityName,

@@ -69,6 +69,42 @@ describe('numalign plan of claims', () => {
     expect(stderr === '').toBe(notPlanned.length === 0);
   });
 
+  it('plans the example sriov.yaml on a machine with hugepages', async () => {
+    const columns = ['cpu', 'core', 'socket', 'numa'];
+    const cpus = Array.from({ length: 32 }, (_, cpu) => [cpu, cpu - (cpu % 2), cpu >> 4, cpu >> 4]);
+    const hugepages = [{ sizeKiB: 2 ** 20, count: 8 }];
+    const nodes = [0, 1].map((id) => ({ id, memory: 64 * 2 ** 30, hugepages }));
+    const machine = newFile(JSON.stringify({ columns, cpus, nodes }));
+    const { code, stdout, stderr } = await numalign([
+      ...['plan', '-f', newFile(example('sriov.yaml')), '--json', machine, '--output', 'json'],
+    ]);
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringContaining('sriovnetwork.k8snetworkplumbingwg.io, a class of other devices'),
+    ]);
+    const [{ name, memory }] = JSON.parse(stdout).claims;
+    expect(name).toBe('claim own of pod router: cpus of node-0');
+    expect(memory).toContainEqual({ nodes: [0], type: 'hugepages-1Gi', bytes: 4 * 2 ** 30 });
+  });
+
+  it('plans parameters as a node grants them, and refuses those that a node would', async () => {
+    const [template] = example('pod.yaml').split('---');
+    const with_ = (parameters: string, cpu: string) =>
+      `${template!.trimEnd().replace("cpu: '4'", `cpu: '${cpu}'`)}
+      config:
+        - opaque:
+            driver: numalign.io
+            parameters: { apiVersion: numalign.io/v1alpha1, kind: ClaimParameters, ${parameters} }
+---${web(1, '')}`;
+    const { code, stdout } = await plan(with_('mixed: true', '2500m'), '--output', 'json');
+    expect(code).toBe(0);
+    // Of the three CPUs that the scheduler counts, one stays in the shared pool.
+    expect(JSON.parse(stdout).claims[0].cpus).toBe('2-3');
+    const wrong = await plan(with_('movable: true, quite: { interrupts: true }', '4'));
+    expect(wrong.code).toBe(1);
+    expect(wrong.stderr).toMatch(/quite.*did you mean "?quiet/);
+  });
+
   it('has one pod for a claim, and names a claim that no file has', async () => {
     const [claim, pod] = example('cores.yaml').split('---');
     const other = pod!.replace('name: two-cores\nspec', 'name: other\nspec');

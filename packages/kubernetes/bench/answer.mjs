@@ -9,10 +9,10 @@ import { discover } from 'numalign/topology';
 import { logWriter } from '../dist/base/log.js';
 import { CpusetFiles } from '../dist/cgroups/cpuset-files.js';
 import { ContainerHandlers } from '../dist/containers/container-handlers.js';
-import { CallsInProgress, observedHandlers } from '../dist/containers/observed-handlers.js';
 import { Reports } from '../dist/containers/reports.js';
 import { NO_METRICS } from '../dist/metrics/metrics.js';
 import { decode, encode } from '../dist/nri/protocol.js';
+import { CallsInProgress, observedHandlers } from '../dist/observation/observed-handlers.js';
 import { summary } from './summary.mjs';
 
 const [containers = 500, times = 200] = process.argv.slice(2).map(Number);

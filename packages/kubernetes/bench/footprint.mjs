@@ -1,6 +1,7 @@
-// node packages/kubernetes/bench/footprint.mjs [CONTAINERS] [MAX_GRANTS]: the memory and CPU time of a
-// numalign-node, and what a scrape of its metrics takes. The runtime is played over NRI; each container
-// is a real process in a cgroup of its own, with memory booked for it. Needs root and cgroup v1.
+// node packages/kubernetes/bench/footprint.mjs [CONTAINERS] [MAX_GRANTS]: the memory of a numalign-node
+// over that of a bare Node process, its CPU time, and what a scrape of its metrics takes. The runtime is
+// played over NRI; each container is a real process in a cgroup of its own, with memory booked for it.
+// Both processes have NODE_OPTIONS. Needs root and cgroup v1.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -109,12 +110,28 @@ const cpuMs = (pid) => {
     .split(' ');
   return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS;
 };
+// Pages of files, such as Node itself, are shared with other processes: `Pss` has a part of them.
+const MEMORY = ['Rss', 'Pss', 'Private_Dirty'];
 const memory = (pid) => {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  return Object.fromEntries(
-    ['VmRSS', 'RssAnon', 'VmHWM'].map((n) => [n, +new RegExp(`${n}:\\s+(\\d+)`).exec(status)[1] / 1024]),
-  );
+  const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
+  return MEMORY.map((name) => +new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)[1] / 1024);
 };
+const showMemory = (when, values, bare) => {
+  for (const [i, name] of MEMORY.entries()) {
+    const more = `${(values[i] - bare[i]).toFixed(1)} more than a bare Node process`;
+    console.log(`${`${name} ${when}`.padEnd(44)} ${values[i].toFixed(1).padStart(9)} MB, ${more}`);
+  }
+};
+async function bareMemory() {
+  const script = "setInterval(() => {}, 1e6); process.stdout.write('up')";
+  const bare = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+  await once(bare.stdout, 'data');
+  await sleep(500);
+  const values = memory(bare.pid);
+  bare.kill();
+  await once(bare, 'exit');
+  return values;
+}
 const fetchText = (path) =>
   new Promise((resolve, reject) => {
     get({ port: PORT, path, host: '127.0.0.1' }, (answer) => {
@@ -132,6 +149,7 @@ async function timed(pid, act) {
 const median = (values) => values.sort((a, b) => a - b)[values.length >> 1];
 const show = (name, value, unit) => console.log(`${name.padEnd(44)} ${value.toFixed(1).padStart(9)} ${unit}`);
 
+const bare = await bareMemory();
 makeCgroup(root);
 const server = createServer();
 const nri = join(folder, 'nri.sock');
@@ -166,7 +184,7 @@ try {
   });
   await sleep(3000);
   if (containers > 0) show('CPU time of a container from creation to start', creation.cpu / containers, 'ms');
-  for (const [name, mb] of Object.entries(memory(pid))) show(name, mb, 'MB');
+  showMemory('after the last start', memory(pid), bare);
   show('CPU time of an idle minute', (await timed(pid, () => sleep(IDLE_MS))).cpu, 'ms');
   await fetchText('/metrics');
   const scrapes = [];
@@ -192,7 +210,7 @@ try {
   console.log(
     `containers with booked memory: ${info ?? 0}; processes: ${readdirSync('/proc').filter(Number).length}`,
   );
-  for (const [name, mb] of Object.entries(memory(pid))) show(`${name} after the scrapes`, mb, 'MB');
+  showMemory('after the scrapes', memory(pid), bare);
 } finally {
   node.kill();
   for (const child of processes) child.kill('SIGKILL');

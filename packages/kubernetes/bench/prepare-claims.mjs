@@ -28,7 +28,7 @@ const condition = { part: 'nri', isMet: true, isVital: true, text: '' };
 const driver = new DraDriver({
   ...{ manager, kubeletFolder: join(root, 'kubelet'), cdiFolder: join(root, 'cdi') },
   containers: { userOf: () => undefined, condition },
-  apiServer: { get: async (_, name) => claims.get(name) },
+  apiServer: { get: async (_, name) => claims.get(name), patch: async (_, name) => claims.get(name) },
   log: () => {},
 });
 await driver.start();

@@ -68,7 +68,7 @@ interface OnNode {
   readonly apiServer?: ApiServerOptions;
 }
 
-type DraPart = Pick<DraDriverOptions, 'driver' | 'kubeletFolder' | 'cdiFolder' | 'instance'> & {
+type DraPart = Pick<DraDriverOptions, 'kubeletFolder' | 'cdiFolder' | 'instance'> & {
   /** The devices that claims may have of the node; undefined: others publish them. */
   readonly slices?: SlicesOfNode;
 };

@@ -222,7 +222,8 @@ TEST(FileLock, IsTakenOfTheFileThatHasTheNameThoughAnotherStayedOpen) {
   ASSERT_TRUE(other);
   EXPECT_FALSE(try_lock_or_die(*file));
   other->release();
-  std::optional<HeldLock> lock = std::move(file->wait()).value();
+  LockTurn turn;
+  std::optional<HeldLock> lock = std::move(file->wait(turn)).value();
   EXPECT_TRUE(lock->check().ok());
   EXPECT_FALSE(try_lock_or_die(folder));
 }
@@ -337,6 +338,116 @@ TEST(FileLock, IsSeenAsHeldElsewhereThroughEveryOtherDescription) {
   EXPECT_TRUE(is_locked_elsewhere(other.get()).value());
   copy.reset();
   EXPECT_FALSE(is_locked_elsewhere(other.get()).value());
+}
+
+// Returns once as many processes are blocked, at the turnstile, the turn or the lock.
+void wait_for_blocked(const Folder& folder, size_t count) {
+  const std::string file = ":" + std::to_string(folder.version("lock").value()->inode) + " ";
+  for (size_t found = 0; found < count;) {
+    found = 0;
+    std::ifstream locks("/proc/locks");
+    for (std::string line; std::getline(locks, line);)
+      found += line.find("->") != std::string::npos && line.find(file) != std::string::npos;
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+// Two processes that wait for a lock, the second behind the first, and so with a turn; and what
+// waits behind them.
+class LockTurnTest : public testing::Test {
+ protected:
+  using Taken = std::promise<HeldLock>;
+  static LockQueue::Deliver deliver(Taken& taken) {
+    return [&](Result<HeldLock> lock) { taken.set_value(std::move(lock).value()); };
+  }
+
+  // Ends with the lock free, the turn of `turn_`, and `later_` waiting for the end of it.
+  void begin(std::chrono::steady_clock::duration time) {
+    std::optional<HeldLock> holder = try_lock_or_die(folder_);
+    turn_ = std::make_unique<LockQueue>(lock_file(open(temporary_)), time);
+    Taken first, second;
+    (void)first_.wait(deliver(first));
+    wait_for_blocked(*folder_, 1);
+    (void)turn_->wait(deliver(second));
+    wait_for_blocked(*folder_, 2);
+    holder->release();
+    first.get_future().get().release();
+    HeldLock lock = second.get_future().get();
+    (void)later_.wait(deliver(taken_later_));
+    wait_for_blocked(*folder_, 1);
+    lock.release();
+  }
+  bool is_taken_later(std::chrono::milliseconds within) {
+    return later_result_.wait_for(within) == std::future_status::ready;
+  }
+
+  TemporaryFolder temporary_;
+  std::shared_ptr<const Folder> folder_ = open(temporary_);
+  Taken taken_later_;
+  std::future<HeldLock> later_result_ = taken_later_.get_future();
+  // Last, as they must not outlive what they deliver to.
+  LockQueue first_{lock_file(open(temporary_))};
+  LockQueue later_{lock_file(open(temporary_))};
+  std::unique_ptr<LockQueue> turn_;
+};
+
+TEST_F(LockTurnTest, LetsAProcessTakeTheLockAgainBeforeThoseThatWait) {
+  begin(1h);
+  for (int step = 1; step < LockTurn::kSteps; step++) {
+    std::optional<HeldLock> lock = turn_->try_lock().value();
+    ASSERT_TRUE(lock) << step;
+    EXPECT_FALSE(is_taken_later(0ms));
+  }
+  EXPECT_TRUE(is_taken_later(30s));
+  EXPECT_FALSE(turn_->try_lock().value());
+}
+
+TEST_F(LockTurnTest, EndsWithItsTime) {
+  begin(1ms);
+  EXPECT_TRUE(is_taken_later(30s));
+}
+
+TEST_F(LockTurnTest, EndsIfItsProcessNeedsTheLockNoMore) {
+  begin(1h);
+  EXPECT_FALSE(is_taken_later(20ms));
+  turn_->end_turn();
+  EXPECT_TRUE(is_taken_later(30s));
+}
+
+TEST_F(LockTurnTest, EndsWithItsQueue) {
+  begin(1h);
+  turn_.reset();
+  EXPECT_TRUE(is_taken_later(30s));
+}
+
+TEST_F(LockTurnTest, KeepsOthersFromAFreeLockUnlessTheyPass) {
+  begin(1h);
+  EXPECT_FALSE(try_lock_or_die(folder_));
+  EXPECT_TRUE(try_lock_or_die(*lock_file(folder_), true));
+}
+
+TEST_F(LockTurnTest, ServesItsProcessFirstWhereAnotherHasPassed) {
+  begin(1h);
+  std::optional<HeldLock> passed = try_lock_or_die(*lock_file(folder_), true);
+  EXPECT_FALSE(turn_->try_lock().value());
+  Taken taken;
+  (void)turn_->wait(deliver(taken));
+  passed->release();
+  HeldLock lock = taken.get_future().get();
+  EXPECT_FALSE(is_taken_later(0ms));
+}
+
+TEST(LockQueue, GivesNoTurnWhereOnlyTheHolderWasBefore) {
+  TemporaryFolder temporary;
+  auto folder = open(temporary);
+  std::optional<HeldLock> holder = try_lock_or_die(folder);
+  LockQueue queue(lock_file(folder), 1h);
+  std::promise<HeldLock> taken;
+  (void)queue.wait([&](Result<HeldLock> lock) { taken.set_value(std::move(lock).value()); });
+  wait_for_turnstile(*folder);
+  holder->release();
+  taken.get_future().get().release();
+  EXPECT_TRUE(try_lock_or_die(folder));
 }
 
 TEST(LockQueue, ServesRequestsInOrderOneAtATime) {

@@ -1,10 +1,18 @@
 // Allocation: which devices a scheduler would give to claims, as it looks for them: the first that fit,
 // in the order of the devices. Pure.
 import { EvaluationError, matches, Quantity, type SelectedDevice, type Value } from '../cel/evaluate.js';
-import { type AttributeValue, type Capacity, type Device, DRIVER } from '../devices/devices.js';
-import type { Claim, Constraint, DeviceClass, DeviceRequest, Selector } from './objects.js';
-
-const UNIT = 10n ** 9n;
+import { type AttributeValue, type Device, DRIVER } from '../devices/devices.js';
+import { amountFlaw, consumed, ownName } from './amounts.js';
+import {
+  type Claim,
+  type Constraint,
+  type DeviceClass,
+  type DeviceRequest,
+  MOST_DEVICES,
+  type Selector,
+} from './objects.js';
+import { baseRequest } from './parameters.js';
+import { type DeviceResult, UNIT } from './parts.js';
 
 /** What claims have of devices, by their names. */
 export interface Taken {
@@ -16,12 +24,8 @@ export interface Taken {
 
 export const NOTHING_TAKEN: Taken = { amounts: new Map(), whole: new Set() };
 
-export interface Allocated {
-  /** The request, or its alternative. */
-  readonly request: string;
+export interface Allocated extends DeviceResult {
   readonly device: Device;
-  /** In billionths, by capacity; empty for a device that has one claim. */
-  readonly amounts: ReadonlyMap<string, bigint>;
 }
 
 export interface Allocation {
@@ -48,6 +52,15 @@ export function allocate(
   taken: Taken,
 ): Allocation | NoAllocation {
   const { planned, constraints, notPlanned } = plannedPart(claim, classes);
+  const admin = planned.flat().find(({ isAdmin }) => isAdmin);
+  if (admin)
+    return { reason: `request ${admin.name}: numalign-node refuses claims with adminAccess`, notPlanned };
+  const least = planned.reduce((sum, all) => sum + Math.min(...all.map(leastCount)), 0);
+  if (least > MOST_DEVICES)
+    return {
+      reason: `${least} devices are more than ${MOST_DEVICES}, which a claim has at most`,
+      notPlanned,
+    };
   try {
     const search = new Search(devices, classes, constraints, taken);
     const results = search.find(planned);
@@ -57,6 +70,8 @@ export function allocate(
     return { reason: error.message, notPlanned };
   }
 }
+
+const leastCount = ({ count }: DeviceRequest) => (count === 'all' ? 1 : count);
 
 type Alternatives = readonly DeviceRequest[];
 
@@ -72,7 +87,7 @@ function plannedPart(claim: Claim, classes: ReadonlyMap<string, DeviceClass>) {
     if (flaws.length === 0) planned.push(alternatives);
     else notPlanned.push(`request ${name}: ${flaws.join(', ')}`);
   }
-  const names = planned.flatMap((all) => all.flatMap((each) => [each.name, baseOf(each.name)]));
+  const names = planned.flatMap((all) => all.flatMap((each) => [each.name, baseRequest(each.name)]));
   const constraints = claim.constraints.map((constraint) => {
     const others = constraint.requests.filter((name) => !names.includes(name));
     const isOfOthers = constraint.requests.length === 0 && planned.length < claim.requests.length;
@@ -84,8 +99,6 @@ function plannedPart(claim: Claim, classes: ReadonlyMap<string, DeviceClass>) {
   });
   return { planned, constraints, notPlanned };
 }
-
-const baseOf = (name: string) => name.split('/')[0]!;
 
 class Search {
   readonly #devices: readonly { readonly device: Device; readonly seen: SelectedDevice }[];
@@ -121,9 +134,26 @@ class Search {
 
   #request(requests: readonly Alternatives[], i: number): boolean {
     if (i === requests.length) return true;
-    return requests[i]!.some((request) =>
-      this.#devicesFor(request, request.count, () => this.#request(requests, i + 1)),
-    );
+    return requests[i]!.some((request) => {
+      const rest = () => this.#request(requests, i + 1);
+      return request.count === 'all'
+        ? this.#allOf(request, rest)
+        : this.#devicesFor(request, request.count, rest);
+    });
+  }
+
+  #allOf(request: DeviceRequest, rest: () => boolean): boolean {
+    const all = this.#candidates(request);
+    if (all.length === 0) this.#tell(request, 1, []);
+    return all.length > 0 && this.#eachOf(request, all, rest);
+  }
+
+  #eachOf(request: DeviceRequest, [device, ...others]: readonly Device[], rest: () => boolean): boolean {
+    if (!device) return rest();
+    const flaw = this.#flawOf(request, device);
+    if (flaw === undefined) return this.#with(request, device, () => this.#eachOf(request, others, rest));
+    this.#tell(request, others.length + 1, [`${device.name}: ${flaw}`]);
+    return false;
   }
 
   #devicesFor(request: DeviceRequest, count: number, rest: () => boolean): boolean {
@@ -182,6 +212,7 @@ class Search {
 
   #flawOf(request: DeviceRequest, device: Device): string | undefined {
     if (this.taken.whole.has(device.name)) return 'it is taken';
+    if (this.#results.length === MOST_DEVICES) return `a claim has at most ${MOST_DEVICES} devices`;
     return (
       amountFlaw(request, device, this.taken.amounts.get(device.name)) ??
       this.#constraintFlaw(request, device)
@@ -192,7 +223,7 @@ class Search {
     const isOf = (constraint: Constraint, request: string) =>
       constraint.requests.length === 0 ||
       constraint.requests.includes(request) ||
-      constraint.requests.includes(baseOf(request));
+      constraint.requests.includes(baseRequest(request));
     for (const constraint of this.#constraints.filter((each) => isOf(each, name))) {
       const { attribute, isDistinct } = constraint;
       const own = valuesOf(device, attribute);
@@ -215,7 +246,10 @@ class Search {
     this.taken = device.isShared
       ? { ...before, amounts: new Map([...before.amounts, [device.name, sum]]) }
       : { ...before, whole: new Set([...before.whole, device.name]) };
-    this.#results = [...results, { request: request.name, device, amounts }];
+    this.#results = [
+      ...results,
+      { request: request.name, device, amounts, asked: request.amounts.get('cpu') },
+    ];
     if (rest()) return true;
     [this.taken, this.#results] = [before, results];
     return false;
@@ -228,44 +262,6 @@ const valuesOf = ({ attributes }: Device, attribute: string): readonly unknown[]
   const value = attributes.get(attribute) ?? attributes.get(ownName(attribute) ?? '');
   return value === undefined ? [] : Array.isArray(value) ? value : [value];
 };
-
-const ownName = (name: string): string | undefined =>
-  name.startsWith(`${DRIVER}/`) ? name.slice(DRIVER.length + 1) : undefined;
-
-function amountFlaw(
-  request: DeviceRequest,
-  device: Device,
-  taken: ReadonlyMap<string, bigint> | undefined,
-): string | undefined {
-  const { capacity, isShared } = device;
-  const unknown = [...request.amounts.keys()].find((name) => !capacity.has(name));
-  if (unknown !== undefined) {
-    const own = ownName(unknown);
-    return `it has no ${unknown}${own !== undefined && capacity.has(own) ? `; did you mean ${own}?` : ''}`;
-  }
-  for (const [name, amount] of isShared ? consumed(request, device) : request.amounts) {
-    const left = BigInt(capacity.get(name)!.value) * UNIT - (taken?.get(name) ?? 0n);
-    if (amount > left) return `${name} ${inUnits(amount)} is more than ${inUnits(left)}`;
-  }
-  return undefined;
-}
-
-const inUnits = (amount: bigint) =>
-  amount % UNIT === 0n ? String(amount / UNIT) : `${Number(amount) / Number(UNIT)}`;
-
-/** What a request takes of each capacity: in steps, as the device has them. */
-const consumed = ({ amounts }: DeviceRequest, { capacity }: Device): Map<string, bigint> =>
-  new Map([...capacity].map(([name, each]) => [name, consumedOf(amounts.get(name), each)]));
-
-function consumedOf(asked: bigint | undefined, { value, default: byDefault, least, step }: Capacity): bigint {
-  if (asked === undefined) return BigInt(byDefault ?? value) * UNIT;
-  if (least === undefined) return asked;
-  const from = BigInt(least) * UNIT;
-  if (asked <= from) return from;
-  if (step === undefined) return asked;
-  const by = BigInt(step) * UNIT;
-  return from + ((asked - from + by - 1n) / by) * by;
-}
 
 /** As selectors see it: each name in its domain. */
 function seenOf({ attributes, capacity, isShared }: Device): SelectedDevice {

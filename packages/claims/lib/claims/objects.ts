@@ -7,6 +7,7 @@ import { parseCel } from '../cel/parse.js';
 import { beyondSubset } from '../cel/subset.js';
 import { CelError } from '../cel/tokens.js';
 import { DEVICE_UNITS, DRIVER } from '../devices/devices.js';
+import type { ClaimConfig } from './parameters.js';
 
 /** The kinds of manifests that are read here. */
 export const CLAIM_KINDS = ['ResourceClaim', 'ResourceClaimTemplate', 'DeviceClass'] as const;
@@ -16,13 +17,19 @@ export interface Selector {
   readonly expression: Expression;
 }
 
+/** The API's limit for the devices of a claim. */
+export const MOST_DEVICES = 32;
+
 /** A request, or one of its alternatives. */
 export interface DeviceRequest {
   /** Of an alternative `REQUEST/ALTERNATIVE`. */
   readonly name: string;
   readonly className: string;
   readonly selectors: readonly Selector[];
-  readonly count: number;
+  /** `all`: all devices that match, of which each must be free. */
+  readonly count: number | 'all';
+  /** Whether it asks for devices that others have. */
+  readonly isAdmin: boolean;
   /** In billionths, by capacity. */
   readonly amounts: ReadonlyMap<string, bigint>;
   /** What of it is not planned. */
@@ -41,8 +48,8 @@ export interface Claim {
   /** Each with its alternatives, of which the first that fits is taken. */
   readonly requests: readonly { readonly name: string; readonly alternatives: readonly DeviceRequest[] }[];
   readonly constraints: readonly Constraint[];
-  /** The opaque parameters for numalign, and the requests that they are for; none: all. */
-  readonly parameters: readonly { readonly requests: readonly string[]; readonly value: unknown }[];
+  /** The parameters for numalign. */
+  readonly configs: readonly ClaimConfig[];
 }
 
 export interface DeviceClass {
@@ -87,13 +94,13 @@ export function claimOf(manifest: unknown): Claim {
   const constraints = list(devices.constraints, `${at}.constraints`).map((each, i) =>
     constraintOf(object(each, `${at}.constraints[${i}]`), `${at}.constraints[${i}]`),
   );
-  const parameters = list(devices.config, `${at}.config`).flatMap((each, i) => {
+  const configs = list(devices.config, `${at}.config`).flatMap((each, i) => {
     const { requests: names, opaque } = object(each, `${at}.config[${i}]`);
     const { driver, parameters: value } = object(opaque, `${at}.config[${i}].opaque`);
     return driver === DRIVER ? [{ requests: texts(names, `${at}.config[${i}].requests`), value }] : [];
   });
   checkNames(requests, constraints, at);
-  return { requests, constraints, parameters };
+  return { requests, constraints, configs };
 }
 
 function checkNames(requests: Claim['requests'], constraints: readonly Constraint[], at: string): void {
@@ -127,16 +134,14 @@ function requestOf(fields: Fields, field: string): Claim['requests'][number] {
 }
 
 function deviceRequest(fields: Fields, name: string, field: string): DeviceRequest {
-  const { allocationMode = 'ExactCount', count = 1, capacity, adminAccess } = fields;
+  const { capacity, adminAccess } = fields;
   const requests = object(
     object(capacity ?? {}, `${field}.capacity`).requests ?? {},
     `${field}.capacity.requests`,
   );
   const { selectors, beyond } = selectorsOf(fields.selectors, `${field}.selectors`);
-  if (!Number.isSafeInteger(count) || (count as number) < 1)
-    invalid(`${field}.count`, count, 'a whole number from 1 on');
   return {
-    ...{ name, selectors, count: count as number },
+    ...{ name, selectors, beyond, count: countOf(fields, field), isAdmin: adminAccess === true },
     className: text(fields.deviceClassName, `${field}.deviceClassName`),
     amounts: new Map(
       Object.entries(requests).map(([key, value]) => [
@@ -144,12 +149,19 @@ function deviceRequest(fields: Fields, name: string, field: string): DeviceReque
         parseQuantity(value, `${field}.capacity.requests.${key}`),
       ]),
     ),
-    beyond: [
-      ...beyond,
-      ...(allocationMode === 'ExactCount' ? [] : [`allocationMode ${display(allocationMode)}`]),
-      ...(adminAccess === true ? ['adminAccess'] : []),
-    ],
   };
+}
+
+function countOf({ allocationMode = 'ExactCount', count }: Fields, field: string): DeviceRequest['count'] {
+  if (allocationMode === 'All')
+    return count === undefined ? 'all' : invalid(`${field}.count`, count, 'left out with allocationMode All');
+  if (allocationMode !== 'ExactCount')
+    invalid(`${field}.allocationMode`, allocationMode, 'ExactCount or All');
+  if (count === undefined) return 1;
+  const isCount = Number.isSafeInteger(count) && (count as number) >= 1 && (count as number) <= MOST_DEVICES;
+  return isCount
+    ? (count as number)
+    : invalid(`${field}.count`, count, `a whole number from 1 to ${MOST_DEVICES}`);
 }
 
 function selectorsOf(value: unknown, field: string): DeviceClass {

@@ -99,10 +99,75 @@ describe('a claim', () => {
     expect(namesOf(given('node', [{ name: 'a', firstAvailable: alternatives }]))).toEqual(['a/small node-0']);
   });
 
+  it('gets all devices that match, or none', () => {
+    const all = (name: string, kind: string, more: object = {}) =>
+      request(name, kind, { allocationMode: 'All', ...more });
+    const onSocket = selector('device.attributes["numalign.io"].socket == 1');
+    const cores = given('core', [all('a', 'core.numalign.io', onSocket)]) as Allocation;
+    expect(namesOf(cores)).toEqual(['a core-8', 'a core-10', 'a core-12', 'a core-14']);
+    const again = [all('b', 'core.numalign.io', onSocket)];
+    expect(namesOf(given('core', again, [], cores.taken))).toBe(
+      'request b lacks 4 of its devices: core-8: it is taken',
+    );
+    // Of shared devices each has as much as is asked for.
+    const nodes = given('node', [all('a', 'node.numalign.io', capacity({ cpu: 5 }))]) as Allocation;
+    expect(
+      nodes.results.map(({ device, amounts }) => [device.name, amounts.get('cpu')! / 10n ** 9n]),
+    ).toEqual([
+      ['node-0', 5n],
+      ['node-1', 5n],
+    ]);
+    const more = [all('b', 'node.numalign.io', capacity({ cpu: 4 }))];
+    expect(namesOf(given('node', more, [], nodes.taken))).toBe(
+      'request b lacks 2 of its devices: node-0: cpu 4 is more than 3',
+    );
+    expect(namesOf(given('node', [all('c', 'l3.numalign.io')]))).toBe(
+      'request c lacks 1 of its devices: no device of l3.numalign.io matches',
+    );
+    const apart = [{ matchAttribute: 'resource.kubernetes.io/numaNode' }];
+    expect(namesOf(given('node', [all('d', 'node.numalign.io')], apart))).toMatch(
+      /numaNode is 1, not as of node-0/,
+    );
+  });
+
+  it('makes room for a request of all devices by others for the requests before', () => {
+    const asked = [
+      request('a', 'core.numalign.io'),
+      request('b', 'core.numalign.io', {
+        allocationMode: 'All',
+        ...selector('device.attributes["numalign.io"].socket == 0'),
+      }),
+    ];
+    expect((namesOf(given('core', asked)) as string[])[0]).toBe('a core-8');
+  });
+
+  it('has at most 32 devices, as the API says', async () => {
+    const topology = await discover({ synthetic: 'numa:1(memory=8GiB) core:40 pu:1' });
+    const large = { topology, cpus: topology.cpus, keepsOne: false, wholeCores: false, memory: [] };
+    const devices = devicesOf(large, 'cpu');
+    const answer = (requests: object[]) =>
+      namesOf(allocate(claim(requests), devices, OWN_CLASSES, NOTHING_TAKEN));
+    expect(answer([request('a', 'cpu.numalign.io', { allocationMode: 'All' })])).toMatch(
+      /lacks 8 of its devices: cpu-32: a claim has at most 32 devices/,
+    );
+    expect(answer([request('a', 'cpu.numalign.io', { count: 32 })])).toHaveLength(32);
+    expect(answer([request('a', 'cpu.numalign.io', { count: 32 }), request('b', 'cpu.numalign.io')])).toMatch(
+      /^33 devices are more than 32/,
+    );
+  });
+
+  it('is refused with adminAccess to devices of numalign', () => {
+    const answer = given('node', [
+      request('gpu', 'gpu.example.com', { adminAccess: true }),
+      request('cpus', 'node.numalign.io', { adminAccess: true }),
+    ]);
+    expect(namesOf(answer)).toBe('request cpus: numalign-node refuses claims with adminAccess');
+    expect(answer.notPlanned).toEqual(['request gpu: gpu.example.com, a class of other devices']);
+  });
+
   it('names what is not planned', () => {
     const asked = [
       request('gpu', 'gpu.example.com'),
-      request('all', 'node.numalign.io', { allocationMode: 'All' }),
       request('new', 'node.numalign.io', selector('device.attributes["a"].b.matches("c")')),
       request('cpus', 'node.numalign.io'),
     ];
@@ -112,7 +177,6 @@ describe('a claim', () => {
     expect(namesOf(answer)).toEqual(['cpus node-0']);
     expect(answer.notPlanned).toEqual([
       'request gpu: gpu.example.com, a class of other devices',
-      "request all: allocationMode 'All'",
       `request new: the method matches() in 'device.attributes["a"].b.matches("c")'`,
       'matchAttribute resource.kubernetes.io/numaNode with gpu',
     ]);
@@ -136,6 +200,21 @@ describe('a claim', () => {
       [{ name: 'a', exactly: { deviceClassName: 'x', count: 0 } }],
       [],
       'spec.devices.requests[0].exactly.count must be',
+    ],
+    [
+      [request('a', 'x', { count: 33 })],
+      [],
+      'spec.devices.requests[0].exactly.count must be a whole number from 1 to 32, not 33',
+    ],
+    [
+      [request('a', 'x', { count: 2, allocationMode: 'All' })],
+      [],
+      'exactly.count must be left out with allocationMode All',
+    ],
+    [
+      [request('a', 'x', { allocationMode: 'Most' })],
+      [],
+      "allocationMode must be ExactCount or All, not 'Most'",
     ],
     [[{ name: 'a', exactly: {} }], [], 'exactly.deviceClassName must be a text, but there is none'],
     [[request('a', 'x'), request('a', 'x')], [], "must be each of another name, not 'a'"],

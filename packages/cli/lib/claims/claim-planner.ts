@@ -3,13 +3,17 @@ import {
   type Allocated,
   allocate,
   type Claim,
+  type ClaimPart,
   type DeviceUnit,
+  DRIVER,
   devicesOf,
   machineNow,
-  memoryType,
   NOTHING_TAKEN,
+  parametersOf,
+  partsOf,
+  requestFor,
 } from '@numalign/claims';
-import { CpuSet, type ManagerView, type PodSpec } from 'numalign';
+import { type AdmitOptions, CpuSet, type ManagerView, type PodSpec } from 'numalign';
 import type { Planner, PlannerOptions } from 'numalign/diagnostics';
 import { parsePod, withUid } from 'numalign/tools';
 import { inPlace } from '../arguments/documents.js';
@@ -35,8 +39,6 @@ export interface ClaimedPod extends SharingPod {
   /** Why the pod cannot run; undefined: its claims have what they ask for. */
   readonly rejection: string | undefined;
 }
-
-const UNIT = 10n ** 9n;
 
 export class ClaimPlanner {
   readonly #options: ClaimPlannerOptions;
@@ -116,21 +118,21 @@ export class ClaimPlanner {
     });
   }
 
-  #part(claim: Claim, part: Part, name: string, pod: FilePod): PlannedPod | undefined {
-    const { planner, request } = this.#options;
-    const uid = `claim ${name} of ${titleOf(pod)}: ${part.request} of ${part.devices.join(', ')}`;
-    if (!part.limits.cpu) {
+  #part(claim: Claim, part: ClaimPart<Allocated>, name: string, pod: FilePod): PlannedPod | undefined {
+    const { planner, request, view } = this.#options;
+    const devices = part.results.map(({ device }) => device.name).join(', ');
+    const uid = `claim ${name} of ${titleOf(pod)}: ${part.request} of ${devices}`;
+    const { limits, options } = inPlace(pod.place, () =>
+      requestFor(part, parametersOf(DRIVER, claim.configs, part.request), view.topology),
+    );
+    if (!limits.cpu) {
       this.#note(`${pod.place}: ${uid}: its memory counts for other claims only`);
       return undefined;
     }
-    const spec: PodSpec = { qosClass: 'Guaranteed', containers: [{ name, limits: part.limits }] };
-    const options: PlannerOptions = {
-      ...request,
-      ...{ owner: 'persistent', within: part.within.toString() },
-      policy: part.isExact ? 'none' : 'single-numa-node',
-      ...parametersOf(claim, part.request),
-    };
-    const plan = inPlace(pod.place, () => planner.plan(withUid(spec, uid), options));
+    const spec: PodSpec = { qosClass: 'Guaranteed', containers: [{ name, limits }] };
+    const plan = inPlace(pod.place, () =>
+      planner.plan(withUid(spec, uid), { ...request, ...plannedOptions(options) }),
+    );
     if (plan.admitted) this.#held.push(plan as PlannedPod['plan']);
     const containers = plan.containers.map((container) => ({ ...container, whyShared: null }));
     return { pod: { spec, place: pod.place, request: parsePod(spec) }, plan: { ...plan, containers } };
@@ -144,44 +146,12 @@ export class ClaimPlanner {
 
 export const titleOf = ({ request: { name } }: FilePod) => (name === undefined ? 'a pod' : `pod ${name}`);
 
-/** CPUs and memory that are granted together: as numalign-node prepares them. */
-interface Part {
-  readonly request: string;
-  readonly devices: readonly string[];
-  readonly within: CpuSet;
-  /** The scheduler has chosen the CPUs. */
-  readonly isExact: boolean;
-  readonly limits: Record<string, number>;
-}
-
-function partsOf(results: readonly Allocated[]): Part[] {
-  const shared = results.filter(({ device }) => device.isShared);
-  const whole = results.filter(({ device }) => !device.isShared);
-  return [
-    ...shared.map(({ request, device, amounts }): Part => {
-      const limits = [...amounts].map(
-        ([name, amount]) => [memoryType(name) ?? name, Number(amount / UNIT)] as const,
-      );
-      return {
-        ...{ request, devices: [device.name], within: device.cpus, isExact: false },
-        limits: Object.fromEntries(limits.filter(([, amount]) => amount > 0)),
-      };
-    }),
-    ...[...new Set(whole.map(({ request }) => request))].map((request): Part => {
-      const all = whole.filter((each) => each.request === request);
-      const within = all.reduce((cpus, { device }) => cpus.union(device.cpus), CpuSet.EMPTY);
-      const devices = all.map(({ device }) => device.name);
-      return { request, devices, within, isExact: true, limits: { cpu: within.size } };
-    }),
-  ];
-}
-
 // What a plan cannot tell is left out.
-function parametersOf({ parameters }: Claim, request: string): PlannerOptions {
-  const own = parameters.filter(
-    ({ requests }) => requests.length === 0 || requests.includes(request.split('/')[0]!),
-  );
-  const merged: Fields = Object.assign({}, ...own.map(({ value }) => value));
-  const { apiVersion: _, kind: __, quiet: ___, require: ____, ...options } = merged;
+function plannedOptions({
+  quiet: _,
+  require: __,
+  enforcement: ___,
+  ...options
+}: AdmitOptions): PlannerOptions {
   return options;
 }

@@ -1,6 +1,7 @@
 // Connection: HTTPS to the API server, with a token or a certificate, and deadlines.
 import type { ClientRequest, IncomingMessage } from 'node:http';
-import { Agent, type RequestOptions, request } from 'node:https';
+import type { Agent, RequestOptions } from 'node:https';
+import { https } from '../base/late-packages.js';
 import type { Access } from './access.js';
 import { ApiError, connectionError, statusError } from './api-error.js';
 
@@ -24,13 +25,16 @@ export class Connection {
   readonly #access: Access;
   readonly #deadlineMs: number;
   // One agent for requests, and one for watches, which keep their connections.
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: 4, maxFreeSockets: 1, timeout: IDLE_MS });
-  readonly #streams = new Agent({ keepAlive: false });
+  readonly #agent: Agent;
+  readonly #streams: Agent;
 
   constructor(access: Access, deadlineMs: number) {
     this.#url = new URL(access.url);
     this.#access = access;
     this.#deadlineMs = deadlineMs;
+    const { Agent } = https();
+    this.#agent = new Agent({ keepAlive: true, maxSockets: 4, maxFreeSockets: 1, timeout: IDLE_MS });
+    this.#streams = new Agent({ keepAlive: false });
   }
 
   /**
@@ -137,7 +141,7 @@ export class Connection {
   // Throws immediately for what cannot be sent or used.
   #request(path: string, options: RequestOptions): ClientRequest {
     try {
-      return request(new URL(path, this.#url), options);
+      return https().request(new URL(path, this.#url), options);
     } catch (cause) {
       const message = `the token or the CA cannot be used: ${(cause as Error).message}`;
       const valid = 'a bearer token of one line, and certificates in PEM form';

@@ -2,8 +2,8 @@
 // kubectl uses: its current context.
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { parse } from 'yaml';
 import { NodeError } from '../base/errors.js';
+import { yaml } from '../base/late-packages.js';
 import type { Access, Secret } from './access.js';
 import { WatchedFile } from './watched-file.js';
 
@@ -23,7 +23,7 @@ class Kubeconfig {
   constructor(file: string) {
     this.#file = file;
     try {
-      this.#document = parse(readFileSync(file, 'utf8')) ?? {};
+      this.#document = yaml().parse(readFileSync(file, 'utf8')) ?? {};
     } catch (cause) {
       this.fail(`it cannot be read: ${(cause as Error).message}`, 'a kubeconfig, as kubectl reads it', cause);
     }

@@ -1,4 +1,5 @@
 // Checks of what publishing to the API server needs. Pure.
+import { UNSEEN_WITHOUT } from './cluster-facts.js';
 import type { ClusterFacts } from './node-facts.js';
 import { ok, problem, unknown, type Verdict, warning } from './verdict.js';
 
@@ -31,7 +32,7 @@ export function definition({ failure, hasDefinition, publishes }: ClusterFacts):
 export function rights({ failure, missingVerbs }: ClusterFacts): Verdict {
   if (failure) return unknown('the API server was not asked');
   if (missingVerbs.length === 0) return ok('the service account may do what the agent needs');
-  const verdict = missingVerbs.every((each) => each.endsWith(' events')) ? warning : problem;
+  const verdict = missingVerbs.every((each) => UNSEEN_WITHOUT.has(each)) ? warning : problem;
   return verdict(
     `the service account may not: ${missingVerbs.join(', ')}`,
     'the chart gives these rights, and deploy/kustomize/base/numalign-node.yaml; for --on-refusal deploy/refusals.yaml, for --dra deploy/kustomize/claims',

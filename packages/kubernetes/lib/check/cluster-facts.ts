@@ -2,12 +2,13 @@
 // reads.
 import { ApiServer } from '../api-server/api-server.js';
 import { NodeError } from '../base/errors.js';
+import { DRIVER } from '../dra/devices.js';
 import { GROUP, PLURAL, VERSION } from '../publish/node-resource-topology.js';
 import type { RefusalMode } from '../refusals/refusals.js';
 import type { OfCluster } from './check-options.js';
 import type { ClusterFacts } from './node-facts.js';
 
-type Right = readonly [verb: string, group: string, resource: string];
+type Right = readonly [verb: string, group: string, resource: string, name?: string];
 
 /** The verbs and resources that a publisher needs. */
 export const NEEDED: readonly Right[] = [
@@ -31,20 +32,34 @@ export const NEEDED_FOR_REFUSALS: Readonly<Record<RefusalMode, readonly Right[]>
   ],
 };
 
+/** Those with which the status of a claim says whether it is prepared. */
+const NEEDED_FOR_STATUSES: readonly Right[] = [
+  ['patch', 'resource.k8s.io', 'resourceclaims/status'],
+  // From Kubernetes 1.36 on: for devices of this driver on the node of the account's pod.
+  ['associated-node:patch', 'resource.k8s.io', 'resourceclaims/driver', DRIVER],
+];
+
 /** Those that devices and claims need. */
 export const NEEDED_FOR_CLAIMS: readonly Right[] = [
   ...['get', 'list', 'watch', 'create', 'update', 'delete'].map(
     (verb): Right => [verb, 'resource.k8s.io', 'resourceslices'],
   ),
   ['get', 'resource.k8s.io', 'resourceclaims'],
+  ...NEEDED_FOR_STATUSES,
   ['get', '', 'nodes'],
 ];
 
-/** Those that Events need: without them the agent only works unseen. */
 export const NEEDED_FOR_EVENTS: typeof NEEDED = [
   ['create', '', 'events'],
   ['patch', '', 'events'],
 ];
+
+const inWords = ([verb, , resource]: Right) => `${verb} ${resource}`;
+
+/** Without these the agent only works unseen. */
+export const UNSEEN_WITHOUT: ReadonlySet<string> = new Set(
+  [...NEEDED_FOR_EVENTS, ...NEEDED_FOR_STATUSES].map(inWords),
+);
 
 const REVIEWS = { group: 'authorization.k8s.io', version: 'v1', plural: 'selfsubjectaccessreviews' };
 const NODES = { group: '', version: 'v1', plural: 'nodes' };
@@ -86,9 +101,7 @@ async function ask(
   needed: readonly Right[],
 ): Promise<Omit<ClusterFacts, 'nodeName' | 'publishes' | 'failure'>> {
   const missingVerbs: string[] = [];
-  for (const [verb, group, resource] of needed) {
-    if (!(await mayDo(apiServer, verb, group, resource))) missingVerbs.push(`${verb} ${resource}`);
-  }
+  for (const right of needed) if (!(await mayDo(apiServer, right))) missingVerbs.push(inWords(right));
   const hasDefinition = await isThere(apiServer.list(TOPOLOGIES));
   const hasNode = await isThere(apiServer.get(NODES, nodeName));
   // A definition that may not be listed may exist.
@@ -108,18 +121,19 @@ function isThere(call: Promise<unknown>): Promise<boolean | null> {
 }
 
 // Every account may request this review.
-async function mayDo(
-  apiServer: ServerCalls,
-  verb: string,
-  group: string,
-  resource: string,
-): Promise<boolean> {
+async function mayDo(apiServer: ServerCalls, [verb, group, resource, name]: Right): Promise<boolean> {
   const [kind, subresource] = resource.split('/');
   const review = await apiServer.create(REVIEWS, {
     apiVersion: 'authorization.k8s.io/v1',
     kind: 'SelfSubjectAccessReview',
     metadata: { name: '' },
-    spec: { resourceAttributes: { verb, group, resource: kind, ...(subresource && { subresource }) } },
+    spec: {
+      resourceAttributes: {
+        ...{ verb, group, resource: kind },
+        ...(subresource && { subresource }),
+        ...(name !== undefined && { name }),
+      },
+    },
   });
   return (review.status as { allowed?: unknown } | undefined)?.allowed === true;
 }

@@ -62,7 +62,7 @@ export function sourcesOf(command: Command): Sources {
 
 const FORMATS = ['text', 'json'] as const;
 
-interface OutputFlags {
+export interface OutputFlags {
   readonly output?: (typeof FORMATS)[number];
   readonly json?: boolean;
 }

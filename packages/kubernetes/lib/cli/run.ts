@@ -1,13 +1,11 @@
 // numalign-node run: serves the containers of this node until it is ended.
 import { existsSync } from 'node:fs';
-import { readPageToken } from '@numalign/page';
 import { type ListenAddress, parseAddress } from '@numalign/page/listening';
 import type { Command } from 'commander';
 import { ApiServer } from '../api-server/api-server.js';
 import { inClusterConfiguration } from '../api-server/configuration.js';
 import { NodeError } from '../base/errors.js';
 import { type Log, logWriter } from '../base/log.js';
-import { checkNode } from '../check/check-node.js';
 import {
   type Configuration,
   configurationJson,
@@ -90,7 +88,8 @@ async function run(configuration: Configuration, sources: Sources): Promise<void
   const parts = partsOf(values);
   checkParts(parts, values);
   const { pageTokenFile, maxGrants } = values;
-  const pageToken = pageTokenFile === undefined ? undefined : readPageToken(pageTokenFile);
+  const pageToken =
+    pageTokenFile === undefined ? undefined : (await import('@numalign/page')).readPageToken(pageTokenFile);
   const { manager, waiting } = await openConfigured(configuration, {
     stateDir: values.stateDir,
     lockTimeoutMs: LOCK_MS,
@@ -168,7 +167,7 @@ function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'li
       devicePlugin === false
         ? null
         : { unit, folder: deviceFolder, ...(devicePlugin !== true && { resource: devicePlugin }) },
-    dra: dra === false ? null : draOf(values),
+    dra: dra ? draOf(values) : null,
     kubelet:
       kubelet && existsSync(kubeletFolder)
         ? {
@@ -186,10 +185,9 @@ function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'li
 
 function draOf(values: Values): NonNullable<NodeAgentOptions['dra']> {
   const { POD_UID: instance } = process.env;
-  const { dra, kubeletFolder, cdiFolder, kubeconfig, nodeName } = values;
+  const { kubeletFolder, cdiFolder, kubeconfig, nodeName } = values;
   return {
     ...{ kubeletFolder, cdiFolder },
-    ...(typeof dra === 'string' && { driver: dra }),
     ...(instance && { instance }),
     slices: {
       ...{ nodeName, unit: values.draDevices, hasLists: values.draListAttributes },
@@ -208,7 +206,7 @@ function checkParts(parts: ReturnType<typeof partsOf>, { kubelet, kubeletFolder,
   const { refusals, dra, events: _, ...others } = parts;
   if (dra && !parts.nri)
     throw new NodeError('ERR_INVALID_OPTION', 'with --no-nri no container of a claim could be placed', {
-      value: dra.driver ?? true,
+      value: true,
       valid: '--dra without --no-nri',
     });
   if (refusals && !parts.nri)
@@ -231,6 +229,7 @@ async function check(values: Values, json: boolean): Promise<void> {
   const { nri, nriSocket, name, kubeletFolder, stateDir, publish, onRefusal, nodeName, kubeconfig, dra } =
     values;
   const server = kubeconfig === undefined ? undefined : new ApiServer({ kubeconfig });
+  const { checkNode } = await import('../check/check-node.js');
   const findings = await checkNode({
     nriSocket: nri ? nriSocket : null,
     pluginName: name,

@@ -1,5 +1,5 @@
 // Serving: metrics and health on one address, and the page on another or the same.
-import { type MachinePage, machinePage } from '@numalign/page';
+import type { MachinePage } from '@numalign/page';
 import { addressText, end, handlerOf, type ListenAddress, listen } from '@numalign/page/listening';
 import type { Manager } from 'numalign';
 import type { Log } from '../base/log.js';
@@ -35,7 +35,12 @@ export async function openMetrics(
 /** Serves until it is closed. @throws ERR_SYSCALL if it cannot listen */
 export async function serve(options: ServingOptions): Promise<{ close(): Promise<void> }> {
   const { manager, log, listen: listenAt, page: pageAt, pageToken } = options;
-  const page = pageAt && machinePage(manager, pageToken === undefined ? {} : { token: pageToken });
+  const page =
+    pageAt &&
+    (await import('@numalign/page')).machinePage(
+      manager,
+      pageToken === undefined ? {} : { token: pageToken },
+    );
   const closes: (() => Promise<void>)[] = [];
   const open = async (at: ListenAddress, what: string, handler: MachinePage['handler']) => {
     const fail = ({ message }: Error) => log('error', `${what}: ${message}`);

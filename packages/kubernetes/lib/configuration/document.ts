@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { checkOptions } from 'numalign/tools';
-import { parse } from 'yaml';
 import { NodeError } from '../base/errors.js';
+import { yaml } from '../base/late-packages.js';
 import { FIELD_NAMES, type FieldName, rowOf } from './fields.js';
 
 export const KIND = 'NodeConfiguration';
@@ -28,7 +28,7 @@ export function textOf(file: string): string {
 function objectOf(file: string, text: string, valid: string): Record<string, unknown> {
   let value: unknown;
   try {
-    value = parse(text);
+    value = yaml().parse(text);
   } catch (cause) {
     const [what] = (cause as Error).message.split('\n');
     throw unusable(file, `it is not YAML: ${what}`, { cause });
@@ -75,7 +75,7 @@ export function readDocument(file: string, text = textOf(file)): GivenValues {
 /** The document of a kubelet's configuration. @throws ERR_INVALID_OPTION */
 export function readKubeletConfiguration(file: string): Record<string, unknown> {
   try {
-    return parse(readFileSync(file, 'utf8')) as Record<string, unknown>;
+    return yaml().parse(readFileSync(file, 'utf8')) as Record<string, unknown>;
   } catch (cause) {
     throw new NodeError('ERR_INVALID_OPTION', `${file} cannot be read: ${(cause as Error).message}`, {
       value: file,

@@ -235,11 +235,11 @@ export const FIELDS = {
     part: 'start',
   }),
   dra: field({
-    check: flagOr(text),
+    check: flag,
     default: false,
-    type: 'true, false, or a driver',
-    words: `grants what a scheduler allocates to ResourceClaims; \`true\`: as ${DRIVER}`,
-    flag: { usage: '--dra [driver]' },
+    type: 'true, false',
+    words: `grants what a scheduler allocates to ResourceClaims, as the driver ${DRIVER}`,
+    flag: { usage: '--dra' },
     part: 'start',
   }),
   draDevices: field({

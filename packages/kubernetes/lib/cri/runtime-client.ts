@@ -1,7 +1,8 @@
 // RuntimeClient: calls of the Container Runtime Interface, v1, over a runtime's socket.
 import { accessSync, constants, statSync } from 'node:fs';
-import { type Client, credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js';
+import type { Client, ServiceError } from '@grpc/grpc-js';
 import { NodeError } from '../base/errors.js';
+import { grpc } from '../base/late-packages.js';
 import { serviceDefinition } from '../grpc/service.js';
 import { CONFLICT_REMEDY, conflictIn } from '../nri/plugin-conflict.js';
 import { type Message, Schema } from '../protobuf/schema.js';
@@ -43,6 +44,7 @@ export class RuntimeClient {
     }
     this.timeoutMs = timeoutMs;
     const service = serviceDefinition(new Schema('cri'), 'runtime.v1.RuntimeService');
+    const { credentials, makeClientConstructor } = grpc();
     const Runtime = makeClientConstructor(service, 'RuntimeService');
     // The socket's path is not a host name. Without this it would be sent as :authority, which
     // servers that follow RFC 3986 refuse.
@@ -68,7 +70,7 @@ export class RuntimeClient {
     return new Promise((resolve, reject) => {
       call(request, { deadline: Date.now() + timeoutMs }, (error, response) => {
         if (!error) resolve(response);
-        else if (error.code === status.UNIMPLEMENTED) this.#unsupported(method, error).then(reject);
+        else if (error.code === grpc().status.UNIMPLEMENTED) this.#unsupported(method, error).then(reject);
         else reject(this.#errorOf(method, error, timeoutMs));
       });
     });
@@ -109,6 +111,7 @@ export class RuntimeClient {
   }
 
   #errorOf(method: string, error: ServiceError, timeoutMs: number): NodeError {
+    const { status } = grpc();
     const { socketPath } = this;
     const facts = { value: socketPath, cause: error };
     const text = error.details || error.message;

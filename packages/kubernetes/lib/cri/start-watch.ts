@@ -1,13 +1,8 @@
 // StartWatch: notices when containers start, if the runtime is containerd. CRI also has events
 // (GetContainerEvents), but containerd 1.6 lacks them, and 1.7 sends each to only one listener: a
 // listening kubelet would miss some.
-import {
-  type Client,
-  type ClientReadableStream,
-  credentials,
-  Metadata,
-  makeClientConstructor,
-} from '@grpc/grpc-js';
+import type { Client, ClientReadableStream, Metadata } from '@grpc/grpc-js';
+import { grpc } from '../base/late-packages.js';
 import { serviceDefinition } from '../grpc/service.js';
 import { type Message, Schema } from '../protobuf/schema.js';
 
@@ -25,6 +20,7 @@ export class StartWatch {
       new Schema('containerd-events'),
       'containerd.services.events.v1.Events',
     );
+    const { credentials, makeClientConstructor } = grpc();
     const Events = makeClientConstructor(service, 'Events');
     this.#client = new Events(`unix://${socketPath}`, credentials.createInsecure(), {
       'grpc.default_authority': 'localhost',
@@ -39,7 +35,7 @@ export class StartWatch {
   open(): void {
     if (this.#stream) return;
     const { Subscribe } = this.#client as unknown as { Subscribe: Subscribe };
-    const stream = Subscribe.call(this.#client, STARTS, new Metadata());
+    const stream = Subscribe.call(this.#client, STARTS, new (grpc().Metadata)());
     this.#stream = stream;
     stream.on('data', () => this.#onStart());
     stream.on('error', () => {});

@@ -2,8 +2,9 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { Server, type ServerUnaryCall, type ServiceError, type sendUnaryData, status } from '@grpc/grpc-js';
+import type { Server, ServerUnaryCall, ServiceError, sendUnaryData, status } from '@grpc/grpc-js';
 import type { NodeError } from '../base/errors.js';
+import { grpc } from '../base/late-packages.js';
 import { serviceDefinition } from '../grpc/service.js';
 import { checkSocketPath, listen, removeDead } from '../grpc/sockets.js';
 import type { Message, Schema } from '../protobuf/schema.js';
@@ -16,17 +17,17 @@ export interface PluginAnswers {
   allocate(request: Message): Promise<Message>;
 }
 
-const STATUS_OF: Readonly<Record<string, status>> = {
-  ERR_UNKNOWN_DEVICE: status.NOT_FOUND,
-  ERR_DEVICE_REQUEST: status.INVALID_ARGUMENT,
-  ERR_DEVICE_OFFLINE: status.FAILED_PRECONDITION,
-  ERR_DEVICE_HELD: status.RESOURCE_EXHAUSTED,
+const STATUS_OF: Readonly<Record<string, keyof typeof status>> = {
+  ERR_UNKNOWN_DEVICE: 'NOT_FOUND',
+  ERR_DEVICE_REQUEST: 'INVALID_ARGUMENT',
+  ERR_DEVICE_OFFLINE: 'FAILED_PRECONDITION',
+  ERR_DEVICE_HELD: 'RESOURCE_EXHAUSTED',
 };
 
 function serviceError(error: unknown): Pick<ServiceError, 'code' | 'details'> {
   const { code, message } = error as NodeError;
   const details = code === undefined ? message : `${code}: ${message}`;
-  return { code: STATUS_OF[code] ?? status.INTERNAL, details };
+  return { code: grpc().status[STATUS_OF[code] ?? 'INTERNAL'], details };
 }
 
 type Answer = (request: Message) => Message | Promise<Message>;
@@ -66,7 +67,7 @@ export class PluginServer {
     const path = join(folder, endpoint);
     checkSocketPath(path);
     await removeDead(folder, (name) => name.startsWith(`${prefix}-`) && name.endsWith('.sock'));
-    const server = new Server();
+    const server = new (grpc().Server)();
     server.addService(serviceDefinition(schema, 'v1beta1.DevicePlugin'), {
       GetDevicePluginOptions: unary(() => ({
         pre_start_required: false,

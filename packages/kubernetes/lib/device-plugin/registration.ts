@@ -1,7 +1,8 @@
 // Registration: registers the plugin with the kubelet, and retries until it answers.
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js';
+import type { ServiceError } from '@grpc/grpc-js';
+import { grpc } from '../base/late-packages.js';
 import { serviceDefinition } from '../grpc/service.js';
 import type { Message, Schema } from '../protobuf/schema.js';
 
@@ -26,6 +27,7 @@ function registerOnce(
   { folder, endpoint, resource }: RegistrationRequest,
   signal: AbortSignal,
 ): Promise<void> {
+  const { credentials, makeClientConstructor } = grpc();
   const Client = makeClientConstructor(serviceDefinition(schema, 'v1beta1.Registration'), 'Registration');
   const client = new Client(`unix://${join(folder, KUBELET_SOCKET)}`, credentials.createInsecure());
   const request = {
@@ -60,7 +62,7 @@ export async function register(
       return await registerOnce(schema, request, signal);
     } catch (error) {
       signal.throwIfAborted();
-      if (pauseMs === null || (error as ServiceError).code !== status.UNAVAILABLE) throw error;
+      if (pauseMs === null || (error as ServiceError).code !== grpc().status.UNAVAILABLE) throw error;
     }
     await pause(pauseMs, undefined, { signal, ref: false });
   }

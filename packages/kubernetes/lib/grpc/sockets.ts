@@ -2,8 +2,9 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { type Server, ServerCredentials } from '@grpc/grpc-js';
+import type { Server } from '@grpc/grpc-js';
 import { NodeError } from '../base/errors.js';
+import { grpc } from '../base/late-packages.js';
 
 // sockaddr_un(7), with its final zero.
 const LONGEST_PATH = 107;
@@ -41,7 +42,7 @@ export async function removeDead(folder: string, isOurs: (name: string) => boole
 /** @throws what bind(2) refuses */
 export function listen(server: Server, path: string): Promise<void> {
   return new Promise((resolve, reject) =>
-    server.bindAsync(`unix://${path}`, ServerCredentials.createInsecure(), (error) =>
+    server.bindAsync(`unix://${path}`, grpc().ServerCredentials.createInsecure(), (error) =>
       error ? reject(error) : resolve(),
     ),
   );

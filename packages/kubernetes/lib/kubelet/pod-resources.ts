@@ -1,9 +1,10 @@
 // PodResources: asks the kubelet what it has assigned to containers. See Kubernetes' PodResources
 // API, v1. Without its socket, reads the kubelet's checkpoint files.
-import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js';
+import type { ServiceError } from '@grpc/grpc-js';
 import { CpuSet } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import { fileIdentity } from '../base/folder-watch.js';
+import { grpc } from '../base/late-packages.js';
 import { serviceDefinition } from '../grpc/service.js';
 import { type Message, Schema } from '../protobuf/schema.js';
 import { readCpuState, readDeviceState, readMemoryState } from './checkpoint-files.js';
@@ -90,6 +91,7 @@ export class PodResources {
   }
 
   async #ask(method: string, request: Message): Promise<Message> {
+    const { credentials, makeClientConstructor } = grpc();
     const Client = makeClientConstructor(
       serviceDefinition(this.#schema, 'v1.PodResourcesLister'),
       'PodResources',
@@ -107,7 +109,7 @@ export class PodResources {
       });
     } catch (cause) {
       const { code, details } = cause as ServiceError;
-      const name = status[code] ?? String(code);
+      const name = grpc().status[code] ?? String(code);
       throw new NodeError('ERR_POD_RESOURCES', `the kubelet does not answer ${method}: ${name}: ${details}`, {
         value: name,
         valid: 'OK',
@@ -193,7 +195,7 @@ export class PodResources {
     try {
       return await this.list();
     } catch (error) {
-      if ((error as NodeError).details?.value === status[status.UNAVAILABLE]) return undefined;
+      if ((error as NodeError).details?.value === 'UNAVAILABLE') return undefined;
       throw error;
     }
   }

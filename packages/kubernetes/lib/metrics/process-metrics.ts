@@ -1,10 +1,9 @@
 // ProcessMetrics: what the agent itself takes, under the names that all exporters have for it.
 import type { Registry } from 'prom-client';
-
-type PromClient = typeof import('prom-client');
+import type { promClient } from '../base/late-packages.js';
 
 // prom-client's own measure the event loop all the time; these are read at a scrape.
-export function addProcessMetrics(client: PromClient, register: Registry): void {
+export function addProcessMetrics(client: ReturnType<typeof promClient>, register: Registry): void {
   const common = { labelNames: [], registers: [register] };
   new client.Counter({
     ...common,

@@ -1,10 +1,11 @@
 // PrometheusMetrics: the registry as Prometheus reads it, by prom-client.
 import type { Registry } from 'prom-client';
 import { NodeError } from '../base/errors.js';
+import { promClient } from '../base/late-packages.js';
 import type { Counter, Histogram, Labels, Metrics, Values } from './metrics.js';
 import { addProcessMetrics } from './process-metrics.js';
 
-type PromClient = typeof import('prom-client');
+type PromClient = ReturnType<typeof promClient>;
 
 export const PREFIX = 'numalign_node_';
 
@@ -21,8 +22,7 @@ export class PrometheusMetrics implements Metrics {
   /** Loads prom-client, which only a node that is scraped needs. @throws ERR_OPTIONAL_DEPENDENCY */
   static async open(): Promise<PrometheusMetrics> {
     try {
-      const { default: client } = await import('prom-client');
-      return new PrometheusMetrics(client);
+      return new PrometheusMetrics(promClient());
     } catch (cause) {
       throw new NodeError(
         'ERR_OPTIONAL_DEPENDENCY',

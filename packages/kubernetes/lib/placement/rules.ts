@@ -1,11 +1,11 @@
 // Rules: what an operator has decided for some containers. The first rule that matches a container
 // counts. Pure.
+import { REQUEST_OPTIONS } from '@numalign/claims';
 import { CpuSet } from 'numalign';
 import {
   checkAcquireOptions,
   checkOptions,
   invalidOption,
-  PLACEMENT_OPTIONS,
   type RequestPlacementOptions,
 } from 'numalign/tools';
 
@@ -104,14 +104,7 @@ function matchOf(value: unknown, name: string): Rule['match'] {
   );
 }
 
-/** Options of requests that a rule may set. */
-export const RULE_OPTIONS = (Object.keys(PLACEMENT_OPTIONS) as (keyof typeof PLACEMENT_OPTIONS)[]).filter(
-  (name) =>
-    PLACEMENT_OPTIONS[name].by !== 'manager' &&
-    !['scope', 'initContainerLookahead', 'ignoreMask'].includes(name),
-);
-
-const FIELDS = ['name', 'match', 'exclusive', 'cpus', 'pool', 'annotations', ...RULE_OPTIONS];
+const FIELDS = ['name', 'match', 'exclusive', 'cpus', 'pool', 'annotations', ...REQUEST_OPTIONS];
 
 const isExclusive = (value: unknown): value is boolean | number | undefined =>
   ['boolean', 'undefined'].includes(typeof value) ||
@@ -133,7 +126,7 @@ function ruleOf(value: unknown, where: string): Rule {
   if (pool !== undefined && !POOLS.includes(pool as Pool))
     invalidOption(`${where}.pool`, pool, `one of ${POOLS.join(', ')}`);
   if (typeof annotations !== 'boolean') invalidOption(`${where}.annotations`, annotations, 'true or false');
-  const options = RULE_OPTIONS.filter((option) => fields[option] !== undefined);
+  const options = REQUEST_OPTIONS.filter((option) => fields[option] !== undefined);
   const placement = Object.fromEntries(options.map((option) => [option, fields[option]]));
   checkAcquireOptions({ cpu: 1, ...placement });
   return {

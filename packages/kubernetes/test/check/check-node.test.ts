@@ -176,4 +176,21 @@ describe('publishing', () => {
     expect(cluster[2]!.found).toContain('patch noderesourcetopologies');
     expect(cluster[2]!.found).not.toContain('create');
   });
+
+  it('is checked with the names that a right is limited to', async () => {
+    const reviews: unknown[] = [];
+    const apiServer = {
+      create: async (_: unknown, { spec }: any) => {
+        reviews.push(spec.resourceAttributes);
+        return { metadata: { name: '' }, status: { allowed: true } };
+      },
+      list: async () => [],
+      get: async () => ({ metadata: { name: 'worker-1' } }),
+    };
+    await checkNode({ ...options(), claims: { apiServer, nodeName: 'worker-1' } });
+    expect(reviews).toContainEqual({
+      ...{ verb: 'associated-node:patch', group: 'resource.k8s.io' },
+      ...{ resource: 'resourceclaims', subresource: 'driver', name: 'numalign.io' },
+    });
+  });
 });

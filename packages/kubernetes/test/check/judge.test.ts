@@ -189,6 +189,12 @@ describe('a node', () => {
       'problem rights',
       'the chart gives these rights',
     ],
+    [
+      'no right to write the status of claims',
+      cluster({ missingVerbs: ['create events', 'associated-node:patch resourceclaims/driver'] }),
+      'warning rights',
+      'deploy/kustomize/claims',
+    ],
     ['no Node of the name', cluster({ hasNode: false }), 'problem node', 'spec.nodeName'],
     ['a Node that may not be read', cluster({ hasNode: null }), 'warning node', 'get nodes'],
   ])('with %s gets advice', (_title, change, what, advice) => {

@@ -81,3 +81,79 @@ it('An explanation says why a container would be refused', async () => {
   const [wrong] = await explained([], { ...PLAIN, metadata: { ...POD.metadata, annotations } });
   expect(wrong).toMatchObject({ rule: null, refusal: { code: 'ERR_INVALID_ANNOTATION' } });
 });
+
+/** `pod` as `--whole-pods` has it, on a machine of two nodes of four CPUs. */
+async function explainedWhole(
+  pod: typeof PLAIN,
+  { rules = [] as object[], hasClaims = false, scope = 'pod' } = {},
+) {
+  const topology = await discover({ synthetic: 'numa:2(memory=8GB) core:4 pu:1' });
+  const policy = { policy: 'single-numa-node', scope: scope as 'pod' } as const;
+  const view = await openManager({ topology, readOnly: true, stateDir: null, ...policy });
+  onTestFinished(() => view.close());
+  const manifest = { ...pod, metadata: { ...pod.metadata, uid: 'pod' } };
+  const asked = { placement: {}, rules: parseRules(rules, 'rules') };
+  return explain([{ ...reportedPod(pod), whole: { manifest, hasClaims } }], asked, view);
+}
+
+const podOf = (cpus: number[], more: object = {}, annotations: Record<string, string> = {}) => ({
+  ...PLAIN,
+  metadata: { ...POD.metadata, annotations },
+  spec: {
+    initContainers: [],
+    containers: cpus.map((cpu, i) => container(`c${i}`, { limits: { cpu, memory: '64Mi' } })),
+    ...more,
+  },
+});
+
+it('The containers of a whole pod are explained as one pod: together they fit one node, or none does', async () => {
+  const fitting = await explainedWhole(podOf([3, 1]));
+  expect(fitting).toMatchObject([
+    { pod: 'telecom/upf', container: 'c0', wholePod: true, oneByOne: null, refusal: null },
+    { container: 'c1', wholePod: true, refusal: null },
+  ]);
+  expect(fitting.map(({ cpus }) => cpus).sort()).toEqual(['0-2', '3']);
+  const tooLarge = await explainedWhole(podOf([3, 2]));
+  expect(tooLarge.map(({ refusal }) => refusal?.code)).toEqual(Array(2).fill(tooLarge[0]!.refusal!.code));
+  expect(tooLarge[0]!.refusal).not.toBeNull();
+  // One by one they would have a node each.
+  const alone = await explained([], podOf([3, 2]));
+  expect(alone).toMatchObject([
+    { wholePod: false, oneByOne: null, cpus: '0-2' },
+    { wholePod: false, refusal: null },
+  ]);
+});
+
+it('A whole pod gives the CPUs of init containers to the others, and shared ones none', async () => {
+  const pod = podOf([4, 0.5], {
+    initContainers: [container('setup', { limits: { cpu: 4, memory: '64Mi' } })],
+  });
+  expect(await explainedWhole(pod)).toMatchObject([
+    { container: 'setup', cpus: '0-3' },
+    { container: 'c0', cpus: '0-3' },
+    { container: 'c1', exclusiveCpus: 0, cpus: null, refusal: null },
+  ]);
+});
+
+it('An explanation says why the containers of a pod are placed one by one', async () => {
+  const burstable = podOf([]);
+  burstable.spec.containers = [container('a', { requests: { cpu: 1 } })];
+  expect(await explainedWhole(burstable)).toMatchObject([
+    { wholePod: false, oneByOne: 'the pod is not Guaranteed' },
+  ]);
+  const claims = podOf([1], { resourceClaims: [{ name: 'x', resourceClaimName: 'y' }] });
+  expect(await explainedWhole(claims, { hasClaims: true })).toMatchObject([
+    { wholePod: false, oneByOne: 'the pod has claims', cpus: '0' },
+  ]);
+  const rules = [{ match: { containers: 'c0' }, cpus: '4-7' }, { cpus: '0-3' }];
+  expect(await explainedWhole(podOf([1, 1]), { rules })).toMatchObject([
+    { wholePod: false, oneByOne: expect.stringMatching(/ask for different things/), cpus: '4' },
+    { wholePod: false, cpus: '0' },
+  ]);
+});
+
+it('A wrong annotation of one container refuses its whole pod', async () => {
+  const pod = podOf([1, 1], {}, { 'numalign.io/cpu.c1': 'x' });
+  const answers = await explainedWhole(pod);
+  expect(answers.map(({ refusal }) => refusal?.code)).toEqual(Array(2).fill('ERR_INVALID_ANNOTATION'));
+});

@@ -184,8 +184,8 @@ describe('the agent of the chart', () => {
     const values = { publish: { enabled: false }, events: { enabled: false }, dra: { enabled: true } };
     const manifests = render(values);
     const rights = find(manifests, 'ClusterRole').rules.flatMap(
-      ({ verbs, apiGroups: [group], resources: [resource] }: Manifest) =>
-        verbs.map((verb: string) => [verb, group, resource]),
+      ({ verbs, apiGroups: [group], resources: [resource], resourceNames = [] }: Manifest) =>
+        verbs.map((verb: string) => [verb, group, resource, ...resourceNames]),
     );
     expect(rights.toSorted()).toEqual([...NEEDED_FOR_CLAIMS].toSorted());
     const { args, env } = containerOf(values);

@@ -118,10 +118,12 @@ describe('the agent', () => {
     // The base may read Nodes.
     ['claims need', CLAIMS_ROLE, NEEDED_FOR_CLAIMS.filter(([, group]) => group !== '')],
   ])('has exactly the rights that %s', (_, { rules }, needed) => {
-    const allowed = rules.flatMap(({ verbs, apiGroups: [group], resources: [resource], ...others }: any) => {
-      expect(others).toEqual({});
-      return verbs.map((verb: string) => [verb, group, resource]);
-    });
+    const allowed = rules.flatMap(
+      ({ verbs, apiGroups: [group], resources: [resource], resourceNames = [], ...others }: any) => {
+        expect(others).toEqual({});
+        return verbs.map((verb: string) => [verb, group, resource, ...resourceNames]);
+      },
+    );
     expect(allowed.toSorted()).toEqual([...needed].toSorted());
   });
 

@@ -4,11 +4,11 @@ import { expect, it } from 'vitest';
 import type { KubernetesObject } from '../../lib/api-server/resource.js';
 import { allocatedClaim } from '../../lib/dra/allocation/allocated-claim.js';
 import { claimParts } from '../../lib/dra/allocation/claim-parts.js';
-import { parametersOf } from '../../lib/dra/allocation/parameters.js';
+import { parametersOf } from '../../lib/dra/devices.js';
 import { thrownBy } from '../support/nri-objects.js';
 import { allocated, type ClaimOptions, type ClaimResult, configured, DRIVER } from './dra-node.js';
 
-const topology = await discover({ synthetic: 'numa:2(memory=8GB) core:2 pu:2' });
+const topology = await discover({ synthetic: 'numa:2(memory=8GB) l3:1 core:2 pu:2' });
 
 const read = (object: KubernetesObject) => allocatedClaim(object, DRIVER, object.metadata.uid!);
 const partsOf = (results: readonly ClaimResult[], options?: ClaimOptions) =>
@@ -25,9 +25,9 @@ it('makes a part of each shared device, and one of all cores of a request', () =
     { request: 'c/best', device: 'memory-0', capacity: { [`${DRIVER}/memory`]: '1M' } },
   ]);
   expect(parts).toMatchObject([
-    { request: 'b', within: '4-7', cpuCount: 2, memory: { memory: 2 ** 30, 'hugepages-2Mi': 2 ** 22 } },
-    { request: 'c/best', cpuCount: 0, memory: { memory: 1_000_000 }, node: 0 },
-    { request: 'a', within: '0-1,4-5', cpuCount: 4, isExact: true },
+    { request: 'b', within: '4-7', exclusive: 2, memory: { memory: 2 ** 30, 'hugepages-2Mi': 2 ** 22 } },
+    { request: 'c/best', exclusive: 0, memory: { memory: 1_000_000 }, device: { node: 0 } },
+    { request: 'a', within: '0-1,4-5', exclusive: 4, isExact: true },
   ]);
 });
 
@@ -67,10 +67,54 @@ it('merges the parameters of a request, of which later ones take precedence', ()
 
 it('aims at the enforcement that is required', () => {
   const of = (require: unknown) =>
-    parametersOf(DRIVER, [{ requests: [], parameters: configured({ require }).opaque.parameters }], 'cpus');
+    parametersOf(DRIVER, [{ requests: [], value: configured({ require }).opaque.parameters }], 'cpus');
   expect(of('cpuset')).toEqual({ require: 'cpuset', enforcement: 'cpuset' });
   expect(of({ enforcement: 'members' })).toMatchObject({ enforcement: 'members' });
   expect(of('recorded')).toEqual({ require: 'recorded' });
+});
+
+it('reads how many CPUs a request asks for, in each form of requests', () => {
+  const asking = (cpu: string) => ({ capacity: { requests: { cpu } } });
+  const { results } = read(
+    allocated(
+      'a',
+      [{ device: 'node-0' }, { request: 'old', device: 'node-0' }, { request: 'any/b', device: 'node-1' }],
+      {
+        requests: [
+          { name: 'cpus', exactly: asking('1500m') },
+          { name: 'old', ...asking('2500m') },
+          {
+            name: 'any',
+            firstAvailable: [
+              { name: 'a', ...asking('3') },
+              { name: 'b', ...asking('4') },
+            ],
+          },
+        ],
+      },
+    ),
+  );
+  expect(results.map(({ asked }) => asked)).toEqual(['1500m', '2500m', '4']);
+});
+
+it.each<[string, string, object, RegExp]>([
+  ['mixed', 'core-0', { mixed: true }, /mixed must be left out for devices core: /],
+  ['mixed', 'memory-0', { mixed: true }, /mixed must be left out for devices memory: /],
+  ['movable', 'core-0', { movable: true }, /movable must be left out for devices core: /],
+  ['movable', 'cpu-1', { movable: { notice: '1s' } }, /movable must be left out for devices cpu: /],
+  ['movable', 'l3-0', { movable: true }, /movable must be left out for devices l3: /],
+  ['movable', 'memory-0', { movable: true }, /movable must be left out without CPUs/],
+  ['movable.exclude', 'node-0', { movable: { exclude: [1] } }, /movable.exclude must be left out/],
+  ['movable.maxPerHour', 'node-0', { movable: { maxPerHour: 0 } }, /movable.maxPerHour must be .* from 1/],
+])('refuses %s of %s, where it cannot hold: %j', (_, device, parameters, message) => {
+  const config = [configured(parameters)];
+  const amounts = device === 'memory-0' ? { memory: '1Gi' } : { cpu: '1' };
+  const capacity = /^(core|cpu)/.test(device) ? {} : { capacity: amounts };
+  expect(thrownBy(() => partsOf([{ device, ...capacity }], { config }))).toMatchObject({
+    code: 'ERR_CLAIM_PARAMETERS',
+    message: expect.stringMatching(message),
+    details: { valid: expect.stringMatching(/./) },
+  });
 });
 
 it.each<[string, object, RegExp]>([

@@ -19,7 +19,15 @@ import {
   type PodSandbox,
 } from '../../lib/nri/messages.js';
 import { NO_POLICY } from '../../lib/placement/container-policy.js';
-import { allocated, type ClaimResult, DRIVER, DraNode, environmentOf, nameOf } from './dra-node.js';
+import {
+  allocated,
+  type ClaimResult,
+  configured,
+  DRIVER,
+  DraNode,
+  environmentOf,
+  nameOf,
+} from './dra-node.js';
 
 const CLAIMS = 4;
 const PID = 1;
@@ -110,6 +118,7 @@ class World {
       driver: DRIVER,
       cdiFiles: new MortalFiles(life, this.dra.cdiFolder),
       claims: new ClaimsAtServer(this.dra.claims),
+      tellStatus: () => {},
       containers: {
         userOf: (grants) => this.handlers.claimUser(grants),
         condition: { part: 'nri', isMet: true, isVital: true, text: '' },
@@ -134,8 +143,13 @@ class World {
         { request: 'b', device: 'node-1', capacity: { cpu: '2' } },
       ],
       [{ device: `cpu-${1 + (choice % 7)}` }, { device: `cpu-${1 + ((choice + 3) % 7)}` }],
+      [{ device: `node-${node}`, capacity: { cpu: String(2 + (choice % 2)) } }],
     ];
-    const claim = allocated(`c${i}`, results[choice % results.length]!, { pods: [`pod${i}`] });
+    const kind = choice % results.length;
+    const claim = allocated(`c${i}`, results[kind]!, {
+      pods: [`pod${i}`],
+      ...(kind === results.length - 1 && mixed(1 + (choice % 2))),
+    });
     this.allocations.set(i, claim);
     this.dra.claims.put(claim);
     return claim;
@@ -305,6 +319,12 @@ class World {
     this.dra.handlers = this.dra.node.restart();
   }
 }
+
+/** With half a CPU more, which is in the shared pool. */
+const mixed = (cpus: number) => ({
+  requests: [{ name: 'cpus', exactly: { capacity: { requests: { cpu: `${cpus}.5` } } } }],
+  config: [configured({ mixed: true, movable: true })],
+});
 
 const withCpus = ({ linux }: Container, cpus: string) => ({
   ...linux!,

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { CpuSet, ManagerOptions } from 'numalign';
 import { onTestFinished } from 'vitest';
 import { ApiError } from '../../lib/api-server/api-error.js';
+import type { CallOptions } from '../../lib/api-server/api-server.js';
 import type { KubernetesObject, Resource } from '../../lib/api-server/resource.js';
 import type { FindClaim } from '../../lib/claims/claimed-holdings.js';
 import type { ContainerHandlers } from '../../lib/containers/container-handlers.js';
@@ -31,17 +32,20 @@ export interface ClaimOptions {
   readonly uid?: string;
   readonly pods?: readonly string[];
   readonly config?: readonly object[];
+  /** The requests of its spec. */
+  readonly requests?: readonly object[];
 }
 
 /** A ResourceClaim that a scheduler has allocated. `pods`: names, which are uids, too. */
 export function allocated(
   name: string,
   results: readonly ClaimResult[],
-  { uid = `${name}-uid`, pods = ['pod'], config = [] }: ClaimOptions = {},
+  { uid = `${name}-uid`, pods = ['pod'], config = [], requests = [] }: ClaimOptions = {},
 ): KubernetesObject {
   return {
     ...{ apiVersion: 'resource.k8s.io/v1', kind: 'ResourceClaim' },
-    metadata: { name, namespace: 'default', uid },
+    metadata: { name, namespace: 'default', uid, resourceVersion: '1' },
+    spec: { devices: { requests } },
     status: {
       allocation: {
         devices: {
@@ -92,6 +96,10 @@ export class PlayedClaims {
   /** Called before each answer. */
   before: () => Promise<void> | void = () => {};
   gets = 0;
+  /** Called before a status is written: it may throw. */
+  beforePatch: (signal: AbortSignal) => Promise<void> | void = () => {};
+  /** The paths and devices that were written. */
+  readonly patches: { readonly resource: Resource; readonly devices: readonly Message[] }[] = [];
 
   put(...claims: readonly KubernetesObject[]): void {
     for (const claim of claims) this.claims.set(claim.metadata.name, claim);
@@ -108,7 +116,38 @@ export class PlayedClaims {
       : 'the server could not find the resource';
     throw new ApiError('ERR_API_NOT_FOUND', what);
   };
+
+  readonly patch = async (
+    resource: Resource,
+    name: string,
+    change: object,
+    { signal = new AbortController().signal }: CallOptions = {},
+  ): Promise<KubernetesObject> => {
+    await this.beforePatch(signal);
+    const claim = this.claims.get(name)!;
+    const { metadata, status } = change as Record<string, any>;
+    if (metadata.resourceVersion !== claim.metadata.resourceVersion || metadata.uid !== claim.metadata.uid)
+      throw new ApiError('ERR_API_CONFLICT', `${name} has been modified`);
+    this.patches.push({ resource, devices: status.devices });
+    return this.change(name, status);
+  };
+
+  /** Writes members of the status. */
+  change(name: string, status: object): KubernetesObject {
+    const claim = this.claims.get(name)!;
+    const metadata = { ...claim.metadata, resourceVersion: `${versionOf(claim) + 1}` };
+    const changed = { ...claim, metadata, status: { ...(claim.status as object), ...status } };
+    this.claims.set(name, changed);
+    return changed;
+  }
+
+  /** The devices in the status of a claim. */
+  devicesOf(name: string): readonly Message[] {
+    return ((this.claims.get(name)!.status as Message).devices ?? []) as Message[];
+  }
 }
+
+const versionOf = ({ metadata }: KubernetesObject) => Number(metadata.resourceVersion ?? 0);
 
 export class DraNode {
   readonly root = mkdtempSync(join(tmpdir(), 'numalign-dra-'));

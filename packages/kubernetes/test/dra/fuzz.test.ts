@@ -98,6 +98,8 @@ it('takes any parameters of a claim, or says what is wrong with them', async () 
   const config = configured({
     quiet: { interrupts: true, idle: { maxLatency: 5 } },
     require: { enforcement: 'members' },
+    mixed: true,
+    movable: { maxPerHour: 2 },
   });
   const results = [{ device: 'node-0', capacity: { cpu: '1', memory: '1Gi' } }];
   fc.assert(
@@ -108,7 +110,7 @@ it('takes any parameters of a claim, or says what is wrong with them', async () 
       });
       try {
         const [part] = claimParts(allocatedClaim(claim, DRIVER, 'a-uid'), topology, DRIVER);
-        expect(part).toMatchObject({ cpuCount: 1, memory: { memory: 2 ** 30 } });
+        expect(part).toMatchObject({ exclusive: 1, memory: { memory: 2 ** 30 } });
       } catch (error) {
         expect(error).toMatchObject({ code: 'ERR_CLAIM_PARAMETERS' });
       }

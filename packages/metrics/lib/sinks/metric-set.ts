@@ -4,14 +4,26 @@ import type { Metric, Registry } from 'prom-client';
 import { KUBELET_PREFIX, type MetricSink, type Values } from './metric-sink.js';
 import { loadOptional } from './optional-package.js';
 
-type PromClient = typeof import('prom-client');
+type Module = typeof import('prom-client');
+type PromClient = Pick<Module, 'Counter' | 'Gauge' | 'Histogram' | 'register'>;
 
-/** @throws ERR_OPTIONAL_DEPENDENCY */
+/**
+ * What metrics are made of: all of prom-client would load TLS and profilers, too, which take 3 MB.
+ * @throws ERR_OPTIONAL_DEPENDENCY
+ */
 export function loadPromClient(): PromClient {
-  return loadOptional(
-    'prom-client',
-    'metrics need the package prom-client beside @numalign/metrics: npm install prom-client',
-  );
+  const part = <Part>(name: string) =>
+    loadOptional<Part>(
+      'prom-client',
+      'metrics need the package prom-client beside @numalign/metrics: npm install prom-client',
+      `prom-client/lib/${name}`,
+    );
+  return {
+    Counter: part<Module['Counter']>('counter'),
+    Gauge: part<Module['Gauge']>('gauge'),
+    Histogram: part<Module['Histogram']>('histogram'),
+    register: part<{ globalRegistry: Registry }>('registry').globalRegistry,
+  };
 }
 
 // ---- making and registering

@@ -1,5 +1,5 @@
 // A server that listens on one address: for programs that serve the page.
-import { createServer, type RequestListener, type Server } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
 import { isIP, isIPv6 } from 'node:net';
 import { NumalignError } from 'numalign';
 import { kernelFacts } from 'numalign/tools';
@@ -33,7 +33,8 @@ export async function listen(
   handler: RequestListener,
   fail: (error: Error) => void,
 ): Promise<{ readonly server: Server; readonly address: ListenAddress }> {
-  const server = createServer(handler);
+  // An import would also load what gives node:http its WebSocket, which takes 5 MB.
+  const server = process.getBuiltinModule('node:http').createServer(handler);
   await new Promise<void>((resolve, reject) => {
     const refuse = (error: NodeJS.ErrnoException) => reject(cannotListen(address, error));
     server.once('error', refuse);

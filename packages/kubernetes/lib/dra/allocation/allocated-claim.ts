@@ -1,6 +1,7 @@
 // AllocatedClaim: what a scheduler has allocated to a ResourceClaim, of one driver's devices. Pure.
 import type { KubernetesObject } from '../../api-server/resource.js';
 import { NodeError } from '../../base/errors.js';
+import type { ClaimConfig } from '../devices.js';
 
 /** A device, or a part of it. */
 export interface AllocationResult {
@@ -11,12 +12,10 @@ export interface AllocationResult {
   readonly shareId: string | undefined;
   /** The amounts of it, as quantities by capacity; undefined: the whole device. */
   readonly amounts: Readonly<Record<string, unknown>> | undefined;
-}
-
-/** Opaque parameters, and the requests that they are for; none: all of the claim. */
-export interface ClaimConfig {
-  readonly requests: readonly string[];
-  readonly parameters: unknown;
+  /** How many CPUs the request asks for, as a quantity; undefined: it does not say. */
+  readonly asked: unknown;
+  /** Whether others may have it, too. */
+  readonly isAdmin: boolean;
 }
 
 export interface ClaimedPod {
@@ -35,7 +34,8 @@ export interface AllocatedClaim {
   readonly configs: readonly ClaimConfig[];
 }
 
-interface ResultFields {
+/** As in the status of a claim. */
+export interface ResultFields {
   readonly request: string;
   readonly driver: string;
   readonly pool: string;
@@ -48,6 +48,13 @@ interface ResultFields {
 interface ConfigFields {
   readonly requests?: readonly string[];
   readonly opaque?: { readonly driver: string; readonly parameters: unknown };
+}
+
+interface RequestFields {
+  readonly name: string;
+  readonly exactly?: RequestFields;
+  readonly firstAvailable?: readonly RequestFields[];
+  readonly capacity?: { readonly requests?: Readonly<Record<string, unknown>> };
 }
 
 interface StatusFields {
@@ -64,8 +71,11 @@ interface StatusFields {
   }[];
 }
 
-/** The name of a request without that of its alternative, as containers name it. */
-export const baseRequest = (request: string): string => request.split('/')[0]!;
+const statusOf = ({ status }: KubernetesObject) => (status ?? {}) as StatusFields;
+
+/** The devices of a driver that a claim has. */
+export const devicesOf = (claim: KubernetesObject, driver: string): readonly ResultFields[] =>
+  (statusOf(claim).allocation?.devices?.results ?? []).filter((result) => result.driver === driver);
 
 const titleOf = ({ metadata }: KubernetesObject) => `claim ${metadata.namespace}/${metadata.name}`;
 
@@ -81,32 +91,41 @@ export function allocatedClaim(object: KubernetesObject, driver: string, uid: st
       value: uid,
       valid: metadata.uid,
     });
-  const { allocation, reservedFor = [] } = (object.status ?? {}) as StatusFields;
-  const results = (allocation?.devices?.results ?? []).filter((result) => result.driver === driver);
+  const { allocation, reservedFor = [] } = statusOf(object);
+  const results = devicesOf(object, driver);
   if (results.length === 0)
     throw new NodeError('ERR_CLAIM_NOT_ALLOCATED', `${title} has no devices of ${driver}`, {
       value: uid,
       valid: `an allocation with devices of ${driver}`,
     });
+  const asked = askedCpus(object);
   const pods = reservedFor.filter(({ resource }) => resource === 'pods');
   return {
     ...{ namespace: String(metadata.namespace), name: metadata.name, uid },
     pods: pods.map((pod) => ({ name: pod.name, uid: pod.uid })),
-    results: results.map((result) => resultOf(result, title)),
+    results: results.map((result) => resultOf(result, asked)),
     configs: (allocation?.devices?.config ?? [])
       .filter(({ opaque }) => opaque?.driver === driver)
-      .map(({ requests = [], opaque }) => ({ requests, parameters: opaque!.parameters })),
+      .map(({ requests = [], opaque }) => ({ requests, value: opaque!.parameters })),
   };
 }
 
-function resultOf(
-  { request, pool, device, shareID, adminAccess, consumedCapacity }: ResultFields,
-  title: string,
-): AllocationResult {
-  if (adminAccess)
-    throw new NodeError('ERR_CLAIM_DEVICE', `${title} asks for ${device} with adminAccess`, {
-      value: request,
-      valid: 'left out: CPUs have nothing to administrate',
-    });
-  return { request, pool, device, shareId: shareID, amounts: consumedCapacity };
+/** By request, or alternative. */
+function askedCpus({ spec }: KubernetesObject): ReadonlyMap<string, unknown> {
+  const { devices } = (spec ?? {}) as { devices?: { requests?: readonly RequestFields[] } };
+  return new Map(
+    (devices?.requests ?? []).flatMap((request) => {
+      const { name, exactly = request, firstAvailable } = request;
+      const all = firstAvailable?.map((each) => [`${name}/${each.name}`, each] as const);
+      return (all ?? [[name, exactly] as const]).map(([key, { capacity }]) => [key, capacity?.requests?.cpu]);
+    }),
+  );
 }
+
+const resultOf = (
+  { request, pool, device, shareID, adminAccess = false, consumedCapacity }: ResultFields,
+  asked: ReadonlyMap<string, unknown>,
+): AllocationResult => ({
+  ...{ request, pool, device, shareId: shareID, amounts: consumedCapacity },
+  ...{ asked: asked.get(request), isAdmin: adminAccess },
+});

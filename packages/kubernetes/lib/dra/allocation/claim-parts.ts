@@ -1,61 +1,60 @@
 // ClaimParts: an allocated claim -> its parts, each of which is a grant. Pure.
-import { CpuSet } from 'numalign';
 import { parseQuantity } from 'numalign/tools';
 import type { Topology } from 'numalign/topology';
 import { NodeError } from '../../base/errors.js';
-import { type DeviceIdentity, deviceNamed, memoryType } from '../devices.js';
+import {
+  type ClaimParameters,
+  type DeviceIdentity,
+  type DeviceResult,
+  deviceNamed,
+  type ClaimPart as Part,
+  type PartRequest,
+  parametersOf,
+  partsOf,
+  requestFor,
+  UNIT,
+} from '../devices.js';
 import type { AllocatedClaim, AllocationResult } from './allocated-claim.js';
-import { type ClaimParameters, parametersOf } from './parameters.js';
 
-/** CPUs and memory that are granted together. */
-export interface ClaimPart {
-  readonly request: string;
-  readonly results: readonly AllocationResult[];
-  readonly cpuCount: number;
-  /** The CPUs to choose from. */
-  readonly within: CpuSet;
-  /** True if the scheduler has chosen: it gets all of `within`. */
-  readonly isExact: boolean;
-  /** Bytes by type, on {@link node}. */
-  readonly memory: Readonly<Record<string, number>>;
-  readonly node: number;
+interface AllocatedDevice extends DeviceResult {
+  readonly result: AllocationResult;
+}
+
+/** CPUs and memory that are granted together, and the request for them. */
+export interface ClaimPart extends Part<AllocatedDevice>, PartRequest {
   readonly parameters: ClaimParameters;
 }
 
-// Of parseQuantity.
-const UNIT = 10n ** 9n;
-
-interface AllocatedDevice {
-  readonly result: AllocationResult;
-  readonly identity: DeviceIdentity;
-}
-
-const isWhole = ({ kind }: DeviceIdentity) => kind === 'core' || kind === 'cpu';
-
 /**
- * Cores and CPUs of a request are one part; of other devices, each is one.
- * @throws ERR_CLAIM_DEVICE if the machine has no such device; ERR_CLAIM_AMOUNT; ERR_CLAIM_PARAMETERS
+ * @throws ERR_CLAIM_DEVICE if the machine has no such device, or it is for an administrator;
+ *   ERR_CLAIM_AMOUNT; ERR_CLAIM_PARAMETERS
  */
 export function claimParts(claim: AllocatedClaim, topology: Topology, driver: string): ClaimPart[] {
-  const devices = claim.results.map((result) => ({ result, identity: identityOf(result, topology) }));
-  const whole = devices.filter(({ identity }) => isWhole(identity));
-  const requests = new Set(whole.map(({ result }) => result.request));
-  const parameters = (request: string) => parametersOf(driver, claim.configs, request);
-  return [
-    ...devices
-      .filter(({ identity }) => !isWhole(identity))
-      .map((device) => sharedPart(device, parameters(device.result.request))),
-    ...[...requests].map((request) => {
-      const own = whole.filter(({ result }) => result.request === request);
-      return wholePart(request, own, parameters(request));
-    }),
-  ];
+  const { results, configs } = claim;
+  return partsOf(results.map((result) => allocatedDevice(result, topology))).map((part) => {
+    checkAmounts(part);
+    return checked(() => {
+      const parameters = parametersOf(driver, configs, part.request);
+      return { ...part, ...requestFor(part, parameters, topology), parameters };
+    });
+  });
+}
+
+function checked<T>(parse: () => T): T {
+  try {
+    return parse();
+  } catch (cause) {
+    const { message, details } = cause as Error & { details?: { value?: unknown; valid?: unknown } };
+    throw new NodeError('ERR_CLAIM_PARAMETERS', `the parameters of the claim: ${message}`, {
+      ...{ value: details?.value, valid: details?.valid, cause },
+    });
+  }
 }
 
 // Devices of a machine are known by name; a changed machine is another object.
 const known = new WeakMap<Topology, Map<string, DeviceIdentity>>();
 
-function identityOf({ device }: AllocationResult, topology: Topology): DeviceIdentity {
+function identityOf(device: string, topology: Topology): DeviceIdentity {
   const names = known.get(topology) ?? new Map<string, DeviceIdentity>();
   known.set(topology, names);
   const identity = names.get(device) ?? deviceNamed(topology, device);
@@ -67,54 +66,44 @@ function identityOf({ device }: AllocationResult, topology: Topology): DeviceIde
   });
 }
 
-function wholePart(
-  request: string,
-  devices: readonly AllocatedDevice[],
-  parameters: ClaimParameters,
-): ClaimPart {
-  const within = devices.reduce((all, { identity }) => all.union(identity.cpus), CpuSet.EMPTY);
+function allocatedDevice(result: AllocationResult, topology: Topology): AllocatedDevice {
+  const { request, device, isAdmin, asked } = result;
+  if (isAdmin)
+    throw new NodeError('ERR_CLAIM_DEVICE', `the claim asks for ${device} with adminAccess`, {
+      value: request,
+      valid: 'left out: CPUs have nothing to administrate',
+    });
   return {
-    ...{ request, parameters, within, isExact: true, cpuCount: within.size },
-    results: devices.map(({ result }) => result),
-    memory: {},
-    node: devices[0]!.identity.node,
+    ...{ request, result, device: identityOf(device, topology), amounts: amountsOf(result) },
+    asked: asked === undefined ? undefined : parseQuantity(asked, `${device}.cpu`),
   };
 }
 
-function sharedPart({ result, identity }: AllocatedDevice, parameters: ClaimParameters): ClaimPart {
-  const { request, device, amounts } = result;
+// Names may be qualified with the domain of the driver.
+const amountsOf = ({ device, amounts = {} }: AllocationResult): ReadonlyMap<string, bigint> =>
+  new Map(
+    Object.entries(amounts).map(([name, value]) => {
+      const short = name.slice(name.indexOf('/') + 1);
+      return [short, parseQuantity(value, `${device}.${short}`)];
+    }),
+  );
+
+function checkAmounts({ request, isExact, results, cpus, memory }: Part<AllocatedDevice>): void {
+  if (isExact) return;
+  const { device, amounts } = results[0]!.result;
   if (!amounts)
     throw new NodeError('ERR_CLAIM_AMOUNT', `the scheduler does not say how much of ${device} it is`, {
       value: request,
       valid: 'a cluster with the feature gate DRAConsumableCapacity',
     });
-  // Names may be qualified with the domain of the driver.
-  const entries = Object.entries(amounts).map(([name, value]): [string, bigint] => {
-    const short = name.slice(name.indexOf('/') + 1);
-    return [short, parseQuantity(value, `${device}.${short}`)];
-  });
-  const memory = entries.flatMap(([name, nanos]): [string, number][] => {
-    const type = memoryType(name);
-    return type === undefined || nanos === 0n ? [] : [[type, Number(nanos / UNIT)]];
-  });
-  const cpuCount = identity.kind === 'memory' ? 0 : countOf(Object.fromEntries(entries).cpu ?? 0n, device);
-  if (cpuCount === 0 && memory.length === 0)
+  if (cpus < 0n || cpus % UNIT !== 0n)
+    throw new NodeError('ERR_CLAIM_AMOUNT', `the claim has a part of a CPU of ${device}`, {
+      value: Number(cpus) / Number(UNIT),
+      valid: 'whole CPUs',
+    });
+  if (cpus === 0n && Object.keys(memory).length === 0)
     throw new NodeError('ERR_CLAIM_AMOUNT', `the claim has nothing of ${device}`, {
       value: amounts,
       valid: 'an amount of CPUs or memory',
     });
-  return {
-    ...{ request, parameters, cpuCount, within: identity.cpus, isExact: false },
-    results: [result],
-    memory: Object.fromEntries(memory),
-    node: identity.node,
-  };
-}
-
-function countOf(nanos: bigint, device: string): number {
-  if (nanos >= 0n && nanos % UNIT === 0n) return Number(nanos / UNIT);
-  throw new NodeError('ERR_CLAIM_AMOUNT', `the claim has a part of a CPU of ${device}`, {
-    value: Number(nanos) / Number(UNIT),
-    valid: 'whole CPUs',
-  });
 }

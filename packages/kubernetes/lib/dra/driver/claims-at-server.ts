@@ -9,6 +9,14 @@ type Named = Pick<ClaimName, 'namespace' | 'name'>;
 // Allocations are the same in all of them.
 const VERSIONS = ['v1', 'v1beta2', 'v1beta1'] as const;
 
+const GROUP = 'resource.k8s.io';
+
+/** The claims of a namespace, in a version such as `resource.k8s.io/v1`. */
+export const claimsIn = (apiVersion: string | undefined, namespace: string): Resource => ({
+  ...{ group: GROUP, version: apiVersion?.slice(GROUP.length + 1) ?? VERSIONS[0] },
+  ...{ plural: 'resourceclaims', namespace },
+});
+
 /** Whether an error says that there is no such claim, and not only no such resource. */
 const isMissing = (error: unknown, name: string): boolean =>
   error instanceof ApiError && error.code === 'ERR_API_NOT_FOUND' && error.message.includes(`"${name}"`);
@@ -26,9 +34,8 @@ export class ClaimsAtServer {
   readonly read = async ({ namespace, name }: Named): Promise<KubernetesObject> => {
     let failure: unknown;
     for (const version of this.#version === undefined ? VERSIONS : [this.#version]) {
-      const claims: Resource = { group: 'resource.k8s.io', version, plural: 'resourceclaims', namespace };
       try {
-        const claim = await this.#apiServer.get(claims, name);
+        const claim = await this.#apiServer.get(claimsIn(`${GROUP}/${version}`, namespace), name);
         this.#version = version;
         return claim;
       } catch (error) {

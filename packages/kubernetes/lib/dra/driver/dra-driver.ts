@@ -19,6 +19,7 @@ import { DraServer } from '../protocol/dra-server.js';
 import { type DeviceHealth, HealthStreams } from '../protocol/health-streams.js';
 import { type DraSockets, socketNames } from '../protocol/socket-names.js';
 import { healthOf } from './claim-health.js';
+import { ClaimStatuses } from './claim-status.js';
 import { ClaimsAtServer } from './claims-at-server.js';
 
 export interface DraDriverOptions {
@@ -26,14 +27,12 @@ export interface DraDriverOptions {
   readonly manager: ClaimManager;
   /** What places containers; without it no claim is prepared. */
   readonly containers: ClaimedContainers;
-  /** The name by which DeviceClasses and ResourceSlices know it. Default: numalign.io. */
-  readonly driver?: string;
   readonly kubeletFolder: string;
   /** Where runtimes look for devices. Default: {@link CDI_FOLDER}. */
   readonly cdiFolder?: string;
   /** The uid of the pod that this runs in: during an update there may be two. Default: none. */
   readonly instance?: string | undefined;
-  readonly apiServer: Pick<ApiServer, 'get'>;
+  readonly apiServer: Pick<ApiServer, 'get' | 'patch'>;
   /** Default: as the manager was opened. */
   readonly policy?: () => ContainerPolicy;
   readonly log: Log;
@@ -45,8 +44,6 @@ export interface DraDriverOptions {
 const SWEEP_MS = 600_000;
 const HEALTH_MS = 250;
 const EVENTS = ['change', 'hotplug', 'drift'] as const;
-const NAME = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$/;
-const LONGEST_NAME = 63;
 
 function checkOption(isRight: boolean, name: string, value: unknown, valid: string): void {
   if (isRight) return;
@@ -55,11 +52,13 @@ function checkOption(isRight: boolean, name: string, value: unknown, valid: stri
 }
 
 export class DraDriver {
-  readonly driver: string;
+  /** The name by which DeviceClasses and ResourceSlices know it. */
+  readonly driver = DRIVER;
   readonly #manager: ClaimManager;
   readonly #log: Log;
   readonly #sockets: DraSockets;
   readonly #preparation: Preparation;
+  readonly #statuses: ClaimStatuses;
   readonly #health = new HealthStreams();
   readonly #watches: readonly FolderWatch[];
   readonly #rounds = new Rounds(() => this.#follow());
@@ -74,21 +73,22 @@ export class DraDriver {
 
   /** @throws ERR_INVALID_OPTION */
   constructor(options: DraDriverOptions) {
-    const { driver = DRIVER, cdiFolder = CDI_FOLDER, kubeletFolder, instance, containers } = options;
+    const { driver } = this;
+    const { cdiFolder = CDI_FOLDER, kubeletFolder, instance, containers } = options;
     const { manager, policy = () => NO_POLICY, metrics = NO_METRICS, recordEvent = NO_EVENTS } = options;
-    const isName = NAME.test(driver) && driver.length <= LONGEST_NAME;
-    checkOption(isName, 'driver', driver, `a domain of at most ${LONGEST_NAME} characters`);
     checkOption(isAbsolute(cdiFolder), 'cdiFolder', cdiFolder, 'an absolute path');
     checkOption(isAbsolute(kubeletFolder), 'kubeletFolder', kubeletFolder, 'an absolute path');
     const log = reported(options.log);
-    this.driver = driver;
     this.#manager = manager;
     this.#log = log;
     this.#sockets = socketNames(kubeletFolder, driver, instance);
+    const { apiServer } = options;
+    const claims = new ClaimsAtServer(apiServer);
+    this.#statuses = new ClaimStatuses({ driver, apiServer, claims, log });
     this.#preparation = new Preparation({
-      ...{ manager, driver, containers, policy, metrics, recordEvent, log },
+      ...{ manager, driver, containers, claims, policy, metrics, recordEvent, log },
       cdiFiles: new CdiFiles(cdiFolder, driver),
-      claims: new ClaimsAtServer(options.apiServer),
+      tellStatus: (claim, outcome) => this.#statuses.tell(claim, outcome),
     });
     const { registryFolder, pluginFolder } = this.#sockets;
     this.#watches = [registryFolder, pluginFolder].map(
@@ -200,5 +200,6 @@ export class DraDriver {
     await this.#server?.close();
     this.#server = undefined;
     await this.#preparation.close();
+    await this.#statuses.close();
   }
 }

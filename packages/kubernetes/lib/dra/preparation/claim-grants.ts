@@ -69,7 +69,7 @@ export class ClaimGrants {
   ): Promise<ClaimGrant> {
     const uid = claimGrantUid(claim.uid, index);
     const name = claimGrantName(claim, part.request);
-    const make = () => (part.cpuCount > 0 ? this.#admit(uid, name, part) : this.#book(uid, name, part));
+    const make = () => (part.exclusive > 0 ? this.#admit(uid, name, part) : this.#book(uid, name, part));
     try {
       const pod = await make();
       if (isOf(pod, part)) return { uid, pod };
@@ -86,30 +86,18 @@ export class ClaimGrants {
     return { uid, pod: await make() };
   }
 
-  #admit(
-    uid: string,
-    name: string,
-    { cpuCount, memory, within, isExact, parameters }: ClaimPart,
-  ): Promise<Pod> {
+  #admit(uid: string, name: string, { limits, memory, options }: ClaimPart): Promise<Pod> {
     const { manager, policy } = this.#options;
     this.#checkMemory(memory);
-    const limits = { cpu: cpuCount, ...memory };
     return manager.admit(
       { uid, name, qosClass: 'Guaranteed', containers: [{ name: 'main', limits }] },
-      {
-        // The runtime writes the cpusets of containers, and makes others leave.
-        enforcement: 'members',
-        ...policy().placement,
-        policy: isExact ? 'none' : 'single-numa-node',
-        ...parameters,
-        owner: 'persistent',
-        within,
-      },
+      // The runtime writes the cpusets of containers, and makes others leave.
+      { enforcement: 'members', ...policy().placement, ...options },
     );
   }
 
   /** Memory alone is where the scheduler has chosen it. */
-  #book(uid: string, name: string, { memory, node }: ClaimPart): Promise<Pod> {
+  #book(uid: string, name: string, { memory, device: { node } }: ClaimPart): Promise<Pod> {
     this.#checkMemory(memory);
     const blocks = Object.entries(memory).map(([type, bytes]) => ({ nodes: [node], type, bytes }));
     return this.#options.manager.adopt(
@@ -140,9 +128,12 @@ export class ClaimGrants {
 }
 
 /** Whether a grant is what a part asks for, where its device is. */
-function isOf({ containers: [container] }: Pod, { cpuCount, within, memory, node }: ClaimPart): boolean {
+function isOf(
+  { containers: [container] }: Pod,
+  { exclusive, within, memory, device: { node } }: ClaimPart,
+): boolean {
   const { cpus, memory: blocks } = container!;
-  const hasCpus = cpuCount === 0 ? cpus === null : cpus?.size === cpuCount && cpus.isSubsetOf(within);
+  const hasCpus = exclusive === 0 ? cpus === null : cpus?.size === exclusive && cpus.isSubsetOf(within);
   const booked = new Map(blocks.map(({ type, bytes }) => [type, bytes]));
   return (
     hasCpus &&
@@ -152,10 +143,13 @@ function isOf({ containers: [container] }: Pod, { cpuCount, within, memory, node
   );
 }
 
-function elsewhere({ containers: [container] }: Pod, { results, memory, node }: ClaimPart): NodeError {
+function elsewhere(
+  { containers: [container] }: Pod,
+  { results, memory, device: { node } }: ClaimPart,
+): NodeError {
   const { cpus, memory: blocks } = container!;
   const nodes = blocks.flatMap((block) => block.nodes);
-  const device = results.map((result) => result.device).join(', ');
+  const device = results.map(({ device: { name } }) => name).join(', ');
   const text = `CPUs ${cpus ?? 'of its own'} and memory of NUMA nodes ${nodes.join(', ') || 'none'} can be had only, which are not of ${device}`;
   return new NodeError('ERR_CLAIM_DEVICE', text, {
     value: { cpus: `${cpus ?? ''}`, nodes },

@@ -10,8 +10,9 @@ import { claimNameIn, claimOfGrant, isClaimUid } from '../../claims/claim-names.
 import type { RecordEvent } from '../../events/event.js';
 import type { Counter, Histogram, Metrics } from '../../metrics/metrics.js';
 import { disturbances } from '../../placement/quiet.js';
-import { type AllocatedClaim, allocatedClaim, baseRequest } from '../allocation/allocated-claim.js';
+import { type AllocatedClaim, allocatedClaim } from '../allocation/allocated-claim.js';
 import { type ClaimPart, claimParts } from '../allocation/claim-parts.js';
+import { baseRequest } from '../devices.js';
 import type { ClaimName, PreparedDevice } from '../protocol/dra-server.js';
 import type { CdiFiles, ClaimRecord } from './cdi-files.js';
 import { type ClaimGrant, ClaimGrants, type ClaimGrantsOptions } from './claim-grants.js';
@@ -23,6 +24,13 @@ export interface ClaimedContainers {
   userOf(grants: readonly string[]): string | undefined;
   /** Whether new ones are placed. */
   readonly condition: Condition;
+}
+
+/** How preparing a claim has ended. */
+export interface ClaimOutcome {
+  /** The code of an error; undefined: it is prepared. */
+  readonly code: string | undefined;
+  readonly message: string;
 }
 
 /** The API server. */
@@ -37,6 +45,8 @@ export interface PreparationOptions extends ClaimGrantsOptions {
   readonly driver: string;
   readonly cdiFiles: CdiFiles;
   readonly claims: ClaimSource;
+  /** Tells those who look at the claim, which is as it was read. */
+  readonly tellStatus: (claim: KubernetesObject, outcome: ClaimOutcome) => void;
   readonly containers: ClaimedContainers;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -114,24 +124,25 @@ export class Preparation {
   }
 
   async #prepare(name: ClaimName): Promise<readonly PreparedDevice[]> {
-    const { driver, claims, manager, containers } = this.#options;
-    const { isMet, text } = containers.condition;
-    if (!isMet)
-      throw new NodeError('ERR_CLAIM_WITHOUT_NRI', `its containers could not be placed: ${text}`, {
-        valid: 'a runtime with NRI',
-      });
-    const claim = allocatedClaim(await claims.read(name), driver, name.uid);
+    const { driver, claims, manager, containers, cdiFiles, tellStatus } = this.#options;
+    const object = await claims.read(name);
+    const claim = allocatedClaim(object, driver, name.uid);
     try {
+      checkPlacing(containers);
       const parts = claimParts(claim, manager.topology, driver);
       checkPods(claim, parts);
-      return await this.#grantAll(claim, parts);
+      const granted = await this.#grantAll(claim, parts);
+      tellStatus(object, { code: undefined, message: heldBy(granted) });
+      return parts.flatMap((part, i) => devicesOf(part, cdiFiles.idOf(granted[i]!.uid)));
     } catch (error) {
-      this.#tell(claim, 'Warning', 'ClaimRefused', `is not prepared: ${(error as Error).message}`);
+      const { code = 'ERR_INTERNAL', message } = error as Error & { code?: string };
+      this.#tell(claim, 'Warning', 'ClaimRefused', `is not prepared: ${message}`);
+      tellStatus(object, { code, message });
       throw error;
     }
   }
 
-  async #grantAll(claim: AllocatedClaim, parts: readonly ClaimPart[]): Promise<readonly PreparedDevice[]> {
+  async #grantAll(claim: AllocatedClaim, parts: readonly ClaimPart[]): Promise<readonly ClaimGrant[]> {
     const { cdiFiles, log } = this.#options;
     const before = cdiFiles.read(claim.uid);
     const known = this.#grants.of(claim.uid, before?.grants.length).map(({ uid }) => uid);
@@ -148,16 +159,15 @@ export class Preparation {
     const { namespace, name, uid, pods } = claim;
     const grants = granted.map((grant) => grant.uid);
     const devices = parts.flatMap(({ results }, i) =>
-      results.map(({ pool, device }) => ({ grant: grants[i]!, pool, device })),
+      results.map(({ result: { pool, device } }) => ({ grant: grants[i]!, pool, device })),
     );
     cdiFiles.write({ namespace, name, uid, pods: pods.map((pod) => pod.uid), grants, devices });
     if (!grants.every((each) => known.includes(each))) {
-      const held = granted.map(({ pod }) => textOf(pod)).join('; ');
       const fields = { claim: `${namespace}/${name}`, uid, grants: grants.join(',') };
-      log('info', `claim ${fields.claim} is prepared: ${held}`, fields);
+      log('info', `claim ${fields.claim} is prepared: ${heldBy(granted)}`, fields);
       this.#reportDisturbed(claim, granted, parts);
     }
-    return parts.flatMap((part, i) => devicesOf(part, cdiFiles.idOf(grants[i]!)));
+    return granted;
   }
 
   // Another allocation of the claim had more parts.
@@ -271,19 +281,28 @@ function checkName({ namespace, name, uid }: ClaimName): void {
   });
 }
 
+function checkPlacing({ condition: { isMet, text } }: ClaimedContainers): void {
+  if (isMet) return;
+  throw new NodeError('ERR_CLAIM_WITHOUT_NRI', `its containers could not be placed: ${text}`, {
+    valid: 'a runtime with NRI',
+  });
+}
+
 /** CPUs of several pods would be of none of them alone. */
 function checkPods({ namespace, name, pods }: AllocatedClaim, parts: readonly ClaimPart[]): void {
   const title = `claim ${namespace}/${name}`;
   const valid = 'a claim for each pod, such as from a ResourceClaimTemplate';
   if (pods.length === 0)
     throw new NodeError('ERR_CLAIM_NOT_ALLOCATED', `${title} is reserved for no pod`, { value: name, valid });
-  if (pods.length === 1 || parts.every(({ cpuCount }) => cpuCount === 0)) return;
+  if (pods.length === 1 || parts.every(({ exclusive }) => exclusive === 0)) return;
   const names = pods.map((pod) => pod.name).join(', ');
   throw new NodeError('ERR_CLAIM_SHARED', `${title} has CPUs for one pod, and is reserved for ${names}`, {
     value: names,
     valid,
   });
 }
+
+const heldBy = (granted: readonly ClaimGrant[]): string => granted.map(({ pod }) => textOf(pod)).join('; ');
 
 const textOf = ({ containers: [container] }: ClaimGrant['pod']): string => {
   const { cpus, memory } = container!;
@@ -294,6 +313,6 @@ const textOf = ({ containers: [container] }: ClaimGrant['pod']): string => {
 };
 
 const devicesOf = ({ results }: ClaimPart, cdiId: string): PreparedDevice[] =>
-  results.map(({ request, pool, device, shareId }) => ({
+  results.map(({ result: { request, pool, device, shareId } }) => ({
     ...{ requests: [baseRequest(request)], pool, device, shareId, cdiIds: [cdiId] },
   }));

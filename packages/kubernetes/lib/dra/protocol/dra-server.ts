@@ -2,8 +2,9 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Server, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js';
+import type { Server, ServerUnaryCall, sendUnaryData } from '@grpc/grpc-js';
 import { NodeError } from '../../base/errors.js';
+import { grpc } from '../../base/late-packages.js';
 import { serviceDefinition } from '../../grpc/service.js';
 import { checkSocketPath, isServed, listen, removeDead } from '../../grpc/sockets.js';
 import { type Message, Schema } from '../../protobuf/schema.js';
@@ -134,7 +135,7 @@ async function refuseServed(path: string): Promise<void> {
 }
 
 function servicesOf(answers: DraAnswers): Server {
-  const server = new Server();
+  const server = new (grpc().Server)();
   const [dra, health] = [new Schema('dra'), new Schema('dra-health')];
   const implementation = {
     NodePrepareResources: unary((request) =>
@@ -159,7 +160,7 @@ function servicesOf(answers: DraAnswers): Server {
 }
 
 function registrationOf(driver: string, endpoint: string, answers: DraAnswers): Server {
-  const server = new Server();
+  const server = new (grpc().Server)();
   server.addService(serviceDefinition(new Schema('pluginregistration'), 'pluginregistration.Registration'), {
     GetInfo: unary(async () => ({
       ...{ type: PLUGIN_TYPE, name: driver, endpoint, supported_versions: [...SERVICES] },

@@ -8,34 +8,48 @@ import {
   ENFORCEMENT_LEVELS,
   invalidOption,
   isAtLeast,
+  PLACEMENT_OPTIONS,
   type RequestPlacementOptions,
 } from 'numalign/tools';
-import { NodeError } from '../../base/errors.js';
-import { RULE_OPTIONS } from '../../placement/rules.js';
-import { baseRequest, type ClaimConfig } from './allocated-claim.js';
 
 export const PARAMETERS_KIND = 'ClaimParameters';
 
 /** The versions of {@link PARAMETERS_KIND}, the newest last. */
 export const parametersVersions = (driver: string): readonly string[] => [`${driver}/v1alpha1`];
 
+/** Opaque parameters, and the requests that they are for; none: all of the claim. */
+export interface ClaimConfig {
+  readonly requests: readonly string[];
+  readonly value: unknown;
+}
+
 export interface ClaimParameters
   extends RequestPlacementOptions,
-    Pick<AdmitOptions, 'quiet' | 'require' | 'enforcement'> {}
+    Pick<AdmitOptions, 'quiet' | 'require' | 'enforcement' | 'mixed' | 'movable'> {}
+
+/** Options of placement that containers and claims may have, unlike whole managers. */
+export const REQUEST_OPTIONS = (Object.keys(PLACEMENT_OPTIONS) as (keyof typeof PLACEMENT_OPTIONS)[]).filter(
+  (name) =>
+    PLACEMENT_OPTIONS[name].by !== 'manager' &&
+    !['scope', 'initContainerLookahead', 'ignoreMask'].includes(name),
+);
 
 // Containers are in cgroups of the runtime, and a partition would take the CPUs from these.
 const LEVELS = ENFORCEMENT_LEVELS.filter((level) => isAtLeast(BY_CGROUPS, level));
 
-const FIELDS = [...RULE_OPTIONS, 'quiet', 'require'];
+const FIELDS = [...REQUEST_OPTIONS, 'quiet', 'require', 'mixed', 'movable'];
 
 // Devices say where CPUs and memory are.
 const isOfDevices = (key: string) =>
   ['within', 'cpu', 'memory'].includes(key) ? 'capacity of the request? Devices say where it is' : undefined;
 
+/** The name of a request without that of its alternative, as containers name it. */
+export const baseRequest = (request: string): string => request.split('/')[0]!;
+
 /**
  * The parameters of a request, of all configurations that are for it: members of later ones replace
  * those of earlier ones.
- * @throws ERR_CLAIM_PARAMETERS, which names the value and what is valid
+ * @throws ERR_INVALID_OPTION
  */
 export function parametersOf(
   driver: string,
@@ -45,23 +59,10 @@ export function parametersOf(
   const names = [request, baseRequest(request)];
   const all = configs
     .filter(({ requests }) => requests.length === 0 || requests.some((name) => names.includes(name)))
-    .map(({ parameters }) => checked(() => parsed(driver, parameters), parameters));
+    .map(({ value }) => parsed(driver, value));
   const merged: ClaimParameters = Object.assign({}, ...all);
   // Each may be right, and both together wrong.
-  return all.length > 1 ? checked(() => withAim(merged), merged) : merged;
-}
-
-function checked<T>(parse: () => T, value: unknown): T {
-  try {
-    return parse();
-  } catch (cause) {
-    const { message, details } = cause as Error & { details?: { value?: unknown; valid?: unknown } };
-    throw new NodeError('ERR_CLAIM_PARAMETERS', `the parameters of the claim: ${message}`, {
-      value: details?.value ?? value,
-      valid: details?.valid,
-      cause,
-    });
-  }
+  return all.length > 1 ? withAim(merged) : merged;
 }
 
 function parsed(driver: string, value: unknown): ClaimParameters {

@@ -1,0 +1,143 @@
+// ClaimStatuses: whether claims are prepared, as a condition of their devices at the API server. What
+// does not succeed is logged only: no kubelet waits for it.
+import { ApiError } from '../../api-server/api-error.js';
+import type { ApiServer } from '../../api-server/api-server.js';
+import type { KubernetesObject } from '../../api-server/resource.js';
+import type { Log } from '../../base/log.js';
+import { devicesOf } from '../allocation/allocated-claim.js';
+import type { ClaimOutcome } from '../preparation/preparation.js';
+import { Turns } from '../preparation/turns.js';
+import { type ClaimsAtServer, claimsIn } from './claims-at-server.js';
+
+export interface ClaimStatusesOptions {
+  readonly driver: string;
+  readonly apiServer: Pick<ApiServer, 'patch'>;
+  readonly claims: Pick<ClaimsAtServer, 'read'>;
+  readonly log: Log;
+}
+
+interface DeviceStatus {
+  readonly driver: string;
+  readonly pool: string;
+  readonly device: string;
+  readonly shareID?: string;
+  readonly conditions?: readonly DeviceCondition[];
+  readonly [field: string]: unknown;
+}
+
+interface DeviceCondition {
+  readonly type: string;
+  readonly status: 'True' | 'False';
+  readonly reason: string;
+  readonly message: string;
+  readonly lastTransitionTime: string;
+}
+
+// The API's name for a device that has been configured as its claim says.
+const READY = 'Ready';
+// The API takes 32,768 characters, of each device.
+const LONGEST_MESSAGE = 1024;
+const MOST_TRIES = 4;
+
+export class ClaimStatuses {
+  readonly #options: ClaimStatusesOptions;
+  readonly #turns = new Turns();
+  readonly #end = new AbortController();
+  // Errors that are known: a missing right is missing for each claim.
+  readonly #told = new Set<string>();
+
+  constructor(options: ClaimStatusesOptions) {
+    this.#options = options;
+  }
+
+  /** `claim`: as it was read. Never throws; nothing waits for it. */
+  tell(claim: KubernetesObject, outcome: ClaimOutcome): void {
+    if (this.#end.signal.aborted) return;
+    void this.#turns.take(claim.metadata.uid!, () => this.#write(claim, outcome));
+  }
+
+  async #write(claim: KubernetesObject, outcome: ClaimOutcome): Promise<void> {
+    try {
+      await this.#patch(claim, outcome);
+    } catch (error) {
+      if (this.#end.signal.aborted) return;
+      const { code = 'ERR_INTERNAL', message } = error as Error & { code?: string };
+      const title = `${claim.metadata.namespace}/${claim.metadata.name}`;
+      const text = `the status of claim ${title} does not say whether it is prepared: ${message}`;
+      this.#options.log(this.#told.has(code) ? 'debug' : 'warn', text, { claim: title, code });
+      this.#told.add(code);
+    }
+  }
+
+  // Other drivers write the same list: each writes what it has read.
+  async #patch(read: KubernetesObject, outcome: ClaimOutcome): Promise<void> {
+    const { driver, apiServer, claims } = this.#options;
+    const { signal } = this.#end;
+    let claim = read;
+    for (let tries = 1; !signal.aborted; tries++) {
+      const devices = changedDevices(claim, driver, outcome);
+      if (!devices) return;
+      const { name, namespace, uid, resourceVersion } = claim.metadata;
+      const status = { ...claimsIn(claim.apiVersion, String(namespace)), subresource: 'status' };
+      const change = { metadata: { uid, resourceVersion }, status: { devices } };
+      try {
+        await apiServer.patch(status, name, change, { signal });
+        return;
+      } catch (error) {
+        const isConflict = error instanceof ApiError && error.code === 'ERR_API_CONFLICT';
+        if (!isConflict || tries === MOST_TRIES) throw error;
+        claim = await claims.read({ namespace: String(namespace), name });
+        if (claim.metadata.uid !== uid) return;
+      }
+    }
+  }
+
+  /** What is being written is given up. */
+  close(): Promise<void> {
+    this.#end.abort();
+    return this.#turns.idle();
+  }
+}
+
+/** Those of a claim's status, with the condition; undefined: they have it already, or there are none. */
+function changedDevices(
+  claim: KubernetesObject,
+  driver: string,
+  outcome: ClaimOutcome,
+): readonly DeviceStatus[] | undefined {
+  const { devices: before = [] } = (claim.status ?? {}) as { devices?: readonly DeviceStatus[] };
+  const changed = devicesOf(claim, driver).map(({ pool, device, shareID }): DeviceStatus => {
+    const key = { driver, pool, device, ...(shareID !== undefined && { shareID }) };
+    const own = before.find((each) => isSame(each, key));
+    const others = (own?.conditions ?? []).filter(({ type }) => type !== READY);
+    const ready = own?.conditions?.find(({ type }) => type === READY);
+    return { ...own, ...key, conditions: [...others, conditionOf(outcome, ready)] };
+  });
+  if (changed.every((each) => isKnown(each, before))) return undefined;
+  return [...before.filter((each) => !changed.some((own) => isSame(each, own))), ...changed];
+}
+
+const isSame = (one: DeviceStatus, other: DeviceStatus): boolean =>
+  one.driver === other.driver &&
+  one.pool === other.pool &&
+  one.device === other.device &&
+  one.shareID === other.shareID;
+
+const isKnown = (device: DeviceStatus, before: readonly DeviceStatus[]) => {
+  const [own, ready] = [before.find((each) => isSame(each, device)), device.conditions!.at(-1)!];
+  return own?.conditions?.some(
+    ({ type, status, reason, message }) =>
+      type === READY && status === ready.status && reason === ready.reason && message === ready.message,
+  );
+};
+
+function conditionOf({ code, message }: ClaimOutcome, before: DeviceCondition | undefined): DeviceCondition {
+  const status = code === undefined ? 'True' : 'False';
+  // The API has seconds.
+  const now = `${new Date().toISOString().slice(0, 19)}Z`;
+  return {
+    ...{ type: READY, status, reason: code ?? 'Prepared' },
+    message: message.slice(0, LONGEST_MESSAGE),
+    lastTransitionTime: before?.status === status ? before.lastTransitionTime : now,
+  };
+}
