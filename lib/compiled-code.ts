@@ -176,6 +176,8 @@ const lateModules = new Map<string, () => unknown>();
  * Where {@link loadCompiled} loads nothing, require() finds it.
  */
 export function loadLater(parent: Module, path: string): () => unknown {
+  // A module of a bundle has no file. The addon cannot be bundled either, which says so first.
+  if (!parent.filename) return () => parent.require(path);
   const file = join(dirname(parent.filename), path);
   const known = lateModules.get(file);
   if (known) return known;
