@@ -28,7 +28,7 @@ import { allowing } from '../machine/topology-refresh.js';
 import type { QuietReview } from '../quiet/quieter.js';
 import { isQuietUnsettled } from '../reconcile/quiet-settings.js';
 import type { Store } from '../state/store.js';
-import { maskWish } from '../threads/mask-wish.js';
+import { noteMask } from '../threads/mask-wish.js';
 
 const ALL_QUIET: QuietReview = { isGivenUp: () => false };
 
@@ -71,7 +71,8 @@ export function prepare(host: Host, config: Config): Promise<readonly Warning[]>
         isUnsettled ? { quietReview: ALL_QUIET } : {},
       );
     // Before anything changes the mask of this process, which may be that of dead owners' grants.
-    maskWish(topology, assignments, now, ledger.scope === 'memory' ? undefined : ledger.path);
+    const stateDir = ledger.scope === 'memory' ? undefined : ledger.path;
+    await noteMask({ topology, stateDir }, assignments, now);
     joinPool(host, config, state);
     return [
       ...archived,

@@ -7,7 +7,6 @@ import { type CpuSnapshot, isolatedPool, sharedPool } from '../account/pools.js'
 import { native } from '../base/native.js';
 import { ENVIRONMENT } from '../base/registry.js';
 import { isStartedBy } from '../enforcement/members/descent.js';
-import { isFromBefore } from '../enforcement/members/earlier-masks.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 
@@ -20,7 +19,7 @@ export interface MaskFacts {
   readonly pool: CpuSet;
   /** The CPUs of the grants of this process, or of one that has started it. */
   readonly grants: () => readonly CpuSet[];
-  /** Whether numalign gave it the mask earlier: see {@link isFromBefore}. */
+  /** Whether numalign gave it the mask earlier, as the state folder shows. */
   readonly isFromBefore: () => boolean;
 }
 
@@ -48,26 +47,37 @@ const inherited = () => ({ mask: undefined as CpuSet | undefined });
 /**
  * The CPUs that were chosen for this process by its mask; undefined: none were, or the machine is
  * simulated. A program on a grant of its parent's (NUMALIGN_GRANT) has the mask from numalign.
- * Isolated CPUs are in no mask at first, so requests for them may have them all. The first call is
- * made when a manager is opened, with the state folder: that shows where an inherited mask comes from.
+ * Isolated CPUs are in no mask at first, so requests for them may have them all.
  */
-export function maskWish(
-  topology: Topology,
-  state: Assignments,
-  present: CpuSnapshot,
-  stateDir?: string,
-): CpuSet | undefined {
+export function maskWish(topology: Topology, state: Assignments, present: CpuSnapshot): CpuSet | undefined {
   if (topology.isSimulated || process.env.NUMALIGN_GRANT !== undefined) return undefined;
   const given = ENVIRONMENT.of(inherited);
-  // The main thread's: others may have been placed one by one.
-  const mask = new CpuSet(native.chosenMask());
+  const mask = chosenMask();
   const pool = sharedPool(state, present).difference(present.isolated);
   const grants = () => ownGrants(state.pods).map(cpusOf);
-  const limit = topology.allowed;
-  const wasGiven = () => stateDir !== undefined && isFromBefore(stateDir, { mask, limit, present });
-  const origin = originOf({ mask, limit, pool, grants, isFromBefore: wasGiven });
+  const origin = originOf({ mask, limit: topology.allowed, pool, grants, isFromBefore: () => false });
   if (origin !== 'chosen') given.mask = mask;
   return given.mask?.equals(mask) ? undefined : mask.union(isolatedPool(state.settings, present));
+}
+
+// The main thread's: others may have been placed one by one.
+const chosenMask = () => new CpuSet(native.chosenMask());
+
+/**
+ * Notes where the mask of this process comes from, when a manager is opened: the record, or the state
+ * folder, then shows it. `stateDir`: undefined if the state is in memory.
+ */
+export async function noteMask(
+  { topology, stateDir }: { readonly topology: Topology; readonly stateDir: string | undefined },
+  state: Assignments,
+  present: CpuSnapshot,
+): Promise<void> {
+  if (maskWish(topology, state, present) === undefined || stateDir === undefined) return;
+  // Few processes have a mask of their own.
+  const { isFromBefore } = await import('../enforcement/members/earlier-masks.js');
+  const mask = chosenMask();
+  if (isFromBefore(stateDir, { mask, limit: topology.allowed, present }))
+    ENVIRONMENT.of(inherited).mask = mask;
 }
 
 /** The same for a grant of this process; undefined too if the grant has CPUs outside the mask. */

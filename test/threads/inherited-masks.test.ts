@@ -2,7 +2,7 @@
 // Masks from numalign that a process has though nothing on record shows them any more: no wishes.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -151,24 +151,6 @@ describe.runIf(affinity().size > 1)('the shell of a member', () => {
   });
 });
 
-describe('a member that has closed', () => {
-  it('is remembered by one file while it lives', async () => {
-    const scene = new Scene();
-    const files = () => readdirSync(join(scene.stateDir, 'members'));
-    const member = await scene.member();
-    for (const _ of [1, 2]) {
-      await member.does('close');
-      expect(files()).toEqual([expect.stringMatching(`^p${member.process.pid}-.*\\.closed$`)]);
-      await member.does('open');
-    }
-    await member.does('close');
-    await member.end();
-    const next = await scene.member();
-    await next.does('close');
-    expect(files()).toEqual([expect.stringContaining(`p${next.process.pid}-`)]);
-  });
-});
-
 describe.runIf(affinity().size > 1)('a child on a grant', () => {
   it.each(['release', 'end'] as const)('keeps to no CPUs of the grant after its %s', async (way) => {
     const scene = new Scene();
@@ -182,6 +164,13 @@ describe.runIf(affinity().size > 1)('a child on a grant', () => {
   });
 });
 
+// This process has numalign, like a member that has closed: the shell has not.
+async function inShell(command: readonly string[]): Promise<void> {
+  const shell = spawn('sh', ['-c', '"$@"; true', 'sh', ...command], { stdio: 'ignore' });
+  onTestFinished(() => void shell.kill());
+  await once(shell, 'spawn');
+}
+
 describe.runIf(affinity().size > 1)('taskset', () => {
   const chosen = (scene: Scene) => scene.shell('taskset', '-c', WITHOUT_FIRST);
   const WISH = [String(CpuSet.parse(WITHOUT_FIRST).first), 'a wish', 'warning'];
@@ -191,10 +180,7 @@ describe.runIf(affinity().size > 1)('taskset', () => {
     const holder = await scene.holder();
     const member = await scene.member();
     await member.does('until', WITHOUT_FIRST);
-    const [command, ...args] = chosen(scene);
-    const shell = spawn(command!, args, { stdio: 'ignore' });
-    onTestFinished(() => void shell.kill());
-    await once(shell, 'spawn');
+    await inShell(chosen(scene));
     await holder.does('release');
     await member.does('until', ALL);
     expect(await scene.answer()).toEqual(WISH);
@@ -226,10 +212,7 @@ describe.runIf(affinity().size > 1)('taskset', () => {
     await owner.does('open');
     await owner.does('acquire');
     await owner.does('pin');
-    const [command, ...args] = chosen(scene);
-    const shell = spawn(command!, args, { stdio: 'ignore' });
-    onTestFinished(() => void shell.kill());
-    await once(shell, 'spawn');
+    await inShell(chosen(scene));
     await owner.end();
     expect(await scene.answer()).toEqual(WISH);
   });

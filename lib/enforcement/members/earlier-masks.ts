@@ -5,10 +5,10 @@ import type { Assignments } from '../../account/assignments.js';
 import type { OwnerRecord } from '../../account/pod-assignment.js';
 import { cpusOf } from '../../account/pod-holdings.js';
 import { type CpuSnapshot, sharedPool } from '../../account/pools.js';
-import { unlessRefused } from '../../base/errors.js';
+import { textOf, unlessRefused } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
-import { hasEnded } from '../../processes/process-identity.js';
+import { hasEnded, type ProcessIdentity } from '../../processes/process-identity.js';
 import { openExisting, withChild } from '../../state/folder/existing.js';
 import { readBootId } from '../../state/folder/folder.js';
 import { statesBetween } from '../../state/past-states.js';
@@ -22,6 +22,10 @@ export interface MaskQuestion {
   readonly present: CpuSnapshot;
 }
 
+// Whether a process has loaded the addon, by the file's path. Most that have were members.
+const hasNumalign = ({ pid }: ProcessIdentity) =>
+  /\/numalign\b[^\n]*\.node$/m.test(textOf(`/proc/${pid}/maps`) ?? '');
+
 // The record tells when a state was in force, /proc when a process started, both not exactly. Masks
 // change some milliseconds before or after a commit.
 const SLACK_MS = 250;
@@ -29,14 +33,14 @@ const SLACK_MS = 250;
 /**
  * Whether this process, or a parent that it has the mask from, has the mask from numalign, though
  * the record does not show it any more. That is so if numalign gave it to one of them; or if the one
- * that had it first was started by a member or an owner of a grant, and members or that grant had
- * this mask when it started. If what started it has ended, it may have been one of these.
+ * that had it first was started by a member (or one that was) or an owner of a grant, and members or
+ * that grant had this mask when it started. What has ended may have been one of these.
  */
 export function isFromBefore(stateDir: string, { mask, limit, present }: MaskQuestion): boolean {
   const lineage = lineageOf(mask);
   const folder = lineage && unlessRefused(() => openExisting(stateDir));
   if (!folder) return false;
-  const { heirs, began, starters, isOrphan } = lineage;
+  const { heirs, began, starter } = lineage;
   const own = mask.intersection(limit);
   const all = present.online.difference(present.isolated).intersection(limit);
   const isPoolOf = (state: Assignments) => {
@@ -44,12 +48,14 @@ export function isFromBefore(stateDir: string, { mask, limit, present }: MaskQue
     return own.equals(pool.intersection(limit));
   };
   const mayBeOwner = ({ kind, pid }: OwnerRecord) =>
-    kind === 'process' && (starters.some((each) => each.pid === pid) || (isOrphan && hasEnded(pid!)));
+    kind === 'process' && (starter === 'ended' ? hasEnded(pid!) : starter?.pid === pid);
   const isGrantOf = ({ pods }: Assignments) =>
     pods.some((pod) => mayBeOwner(pod.owner) && own.isSubsetOf(cpusOf(pod)));
   const judge = (members: SharedMembers) => {
     if (heirs.some((each) => members.hasGiven(each, mask, all))) return true;
-    const mayBeMember = isOrphan || starters.some((each) => members.registry.knows(each));
+    const mayBeMember =
+      starter === 'ended' ||
+      (starter !== undefined && (members.registry.knows(starter) || hasNumalign(starter)));
     const bootId = readBootId();
     return statesBetween(folder, began - SLACK_MS, began + SLACK_MS)
       .filter((state) => state.bootId === bootId)

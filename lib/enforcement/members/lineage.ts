@@ -16,10 +16,11 @@ export interface Lineage {
   readonly heirs: readonly ProcessIdentity[];
   /** When the last of them started, in milliseconds since 1970. */
   readonly began: number;
-  /** Its living parents, which have other masks now. */
-  readonly starters: readonly ProcessIdentity[];
-  /** True if the process that started it has ended. */
-  readonly isOrphan: boolean;
+  /**
+   * Its parent, which has another mask now, because something has changed the mask of one of them;
+   * `ended` if that has ended.
+   */
+  readonly starter: ProcessIdentity | 'ended' | undefined;
 }
 
 /** The lineage of this process with this mask; undefined if it cannot be seen. */
@@ -27,11 +28,12 @@ export function lineageOf(mask: CpuSet): Lineage | undefined {
   try {
     const all = [process.pid, ...parentsOf(process.pid)];
     const other = all.findIndex((pid) => pid !== process.pid && !hasMask(pid, mask));
-    const [same, parents] = other < 0 ? [all, []] : [all.slice(0, other), all.slice(other)];
-    const heirs = [identifySelf(), ...identified(same.slice(1))];
+    const same = other < 0 ? all : all.slice(0, other);
+    const heirs = [identifySelf(), ...same.slice(1).flatMap((pid) => identifyProcess(pid) ?? [])];
     const first = heirs.at(-1)!;
-    const isOrphan = wasReparented(first.pid);
-    return { heirs, began: startTimeOf(first), starters: identified(parents), isOrphan };
+    const parent = wasReparented(first.pid) ? 'ended' : all[same.length];
+    const starter = typeof parent === 'number' ? identifyProcess(parent) : parent;
+    return { heirs, began: startTimeOf(first), starter };
   } catch {
     // One of them has ended meanwhile.
     return undefined;
@@ -39,8 +41,6 @@ export function lineageOf(mask: CpuSet): Lineage | undefined {
 }
 
 const hasMask = (pid: number, mask: CpuSet) => new CpuSet(native.affinity(pid)).equals(mask);
-
-const identified = (pids: readonly number[]) => pids.flatMap((pid) => identifyProcess(pid) ?? []);
 
 // setsid(2): a process is in the session of the one that started it, unless it begins a session.
 function wasReparented(pid: number): boolean {

@@ -27,9 +27,6 @@ export type Entry = ProcessEntry | CgroupEntry;
 
 export const MASKS = '.masks';
 
-/** The registration of a process that was a member. */
-export const CLOSED = '.closed';
-
 export const DAMAGED = '';
 
 export const EXPLICIT = 'r';

@@ -1,7 +1,7 @@
 // MemberRegistry: the registered shared members. Each registration is a file in members/ of the
 // state folder.
 import { statSync } from 'node:fs';
-import { NumalignError, refusalOf } from '../../base/errors.js';
+import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder, NativeOwner } from '../../base/native-files.js';
 import { mayCgroupBeThere } from '../../processes/cgroup-owner.js';
@@ -17,7 +17,6 @@ import {
 import { processCommand } from '../../state/owners/owner-record.js';
 import { ownerText } from './confinement.js';
 import {
-  CLOSED,
   cgroupName,
   commandOf,
   DAMAGED,
@@ -204,22 +203,15 @@ export class MemberRegistry {
     this.#locks.delete(name);
   }
 
-  // What it has started may have its mask. See {@link knows}.
   #unregister(name: string): void {
     this.#unlock(name);
-    const closed = name.replace(PROCESS_FILE, `$1${CLOSED}`);
-    if (refusalOf(() => this.folder.move(name, this.folder, closed))) this.folder.remove(name);
+    this.folder.remove(name);
   }
 
-  /** Whether a living process is a member, or was one. Needs no lock. */
+  /** Whether a living process is a member. Needs no lock. */
   knows(process: ProcessIdentity): boolean {
-    const name = processName(process);
-    const isIts = (each: string) => each === `${name}${CLOSED}` || each.startsWith(`${name}-`);
-    const isSure = (each: string) => {
-      const file = readMemberFile(this.folder, each);
-      return file !== undefined && mayVouch(file.user, process.pid);
-    };
-    return this.folder.list().some((each) => isIts(each) && isSure(each));
+    const name = `${processName(process)}-`;
+    return this.look(this.folder.list().filter((each) => each.startsWith(name))).length > 0;
   }
 
   /** Each member once; removes the files of those that have ended. */
@@ -294,13 +286,13 @@ function hasEnded({ entry, names, isSeen }: Registered): boolean {
   return entry.kind === 'process' && !isSeen && names.every(isExplicit) && hasEndedElsewhere(entry);
 }
 
-// Whether a file remains from a registration that has ended. Processes of registered cgroups, and
-// those that were members, have no registration.
+// Whether a file remains from a registration that has ended. Processes of registered cgroups have
+// masks but no registration.
 function isLeftover(name: string, found: readonly Registered[]): boolean {
   const [, prefix, pid, start, namespace] = /^(p(\d+)-(\d+)-(\d+))(-\w+)?\.\w+$/.exec(name) ?? [];
   if (prefix === undefined || found.some(({ names: [first] }) => first?.startsWith(`${prefix}-`)))
     return false;
-  if (!name.endsWith(MASKS) && !name.endsWith(CLOSED)) return true;
+  if (!name.endsWith(MASKS)) return true;
   const identity = { pid: Number(pid), start: start!, namespace: `pid:[${namespace}]` };
   return !(isProcessRunning(identity) ?? !hasEndedElsewhere(identity));
 }

@@ -22,6 +22,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { decode } from '../dist/nri/protocol.js';
 import { encode, frame, mux, request, response } from '../test/fuzz/frames.mjs';
+import { bareMemory, cpuMs, memory, show, showMemory } from './process-figures.mjs';
 
 const [containers = 100, maxGrants = 100] = process.argv.slice(2).map(Number);
 const PROGRAM = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
@@ -29,7 +30,6 @@ const PORT = 19_481;
 const [REQUEST, RESPONSE] = [1, 2];
 const START = 6;
 const IDLE_MS = Number(process.env.IDLE_MS ?? 60_000);
-const TICKS = 100;
 const CPUSETS = '/sys/fs/cgroup/cpuset';
 
 const folder = mkdtempSync(join(tmpdir(), 'numalign-footprint-'));
@@ -104,34 +104,6 @@ async function runContainer(runtime, i) {
   await runtime.call('StateChange', 'StateChangeEvent', { event: START, ...message });
 }
 
-const cpuMs = (pid) => {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    .replace(/^.*\) /s, '')
-    .split(' ');
-  return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS;
-};
-// Pages of files, such as Node itself, are shared with other processes: `Pss` has a part of them.
-const MEMORY = ['Rss', 'Pss', 'Private_Dirty'];
-const memory = (pid) => {
-  const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
-  return MEMORY.map((name) => +new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)[1] / 1024);
-};
-const showMemory = (when, values, bare) => {
-  for (const [i, name] of MEMORY.entries()) {
-    const more = `${(values[i] - bare[i]).toFixed(1)} more than a bare Node process`;
-    console.log(`${`${name} ${when}`.padEnd(44)} ${values[i].toFixed(1).padStart(9)} MB, ${more}`);
-  }
-};
-async function bareMemory() {
-  const script = "setInterval(() => {}, 1e6); process.stdout.write('up')";
-  const bare = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
-  await once(bare.stdout, 'data');
-  await sleep(500);
-  const values = memory(bare.pid);
-  bare.kill();
-  await once(bare, 'exit');
-  return values;
-}
 const fetchText = (path) =>
   new Promise((resolve, reject) => {
     get({ port: PORT, path, host: '127.0.0.1' }, (answer) => {
@@ -147,7 +119,6 @@ async function timed(pid, act) {
   return { ms: performance.now() - start, cpu: cpuMs(pid) - cpu, result };
 }
 const median = (values) => values.sort((a, b) => a - b)[values.length >> 1];
-const show = (name, value, unit) => console.log(`${name.padEnd(44)} ${value.toFixed(1).padStart(9)} ${unit}`);
 
 const bare = await bareMemory();
 makeCgroup(root);

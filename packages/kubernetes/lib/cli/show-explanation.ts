@@ -70,22 +70,25 @@ function explainedPod(
   return { ...reportedPod(manifest, uid), ...(wholePods && { whole }) };
 }
 
-/** How a pod is placed is said before its first container. */
+/** How a pod is placed is said before its first container; if as a whole, so is why it is refused. */
 function* pagesOf(answers: readonly ContainerExplanation[]): Generator<string> {
   for (const [i, answer] of answers.entries()) {
-    const { pod, wholePod, oneByOne } = answer;
+    const { pod, wholePod, oneByOne, refusal } = answer;
     if (answers[i - 1]?.pod !== pod) {
-      if (wholePod) yield `pod ${pod}: placed as a whole`;
-      else if (oneByOne !== null) yield `pod ${pod}: containers are placed one by one: ${oneByOne}`;
+      if (wholePod) {
+        yield `pod ${pod}: placed as a whole`;
+        yield* refusalLines(answers.find((each) => each.pod === pod && each.refusal)?.refusal ?? null);
+      } else if (oneByOne !== null) yield `pod ${pod}: containers are placed one by one: ${oneByOne}`;
     }
     yield* linesOf(answer);
+    if (!wholePod) yield* refusalLines(refusal);
   }
 }
 
 const named = (list: string) => cpusNamed(CpuSet.parse(list));
 
 function* linesOf(answer: ContainerExplanation): Generator<string> {
-  const { container, rule, passedOver, exclusiveCpus, within, pool, options, cpus, refusal } = answer;
+  const { container, rule, passedOver, exclusiveCpus, within, pool, options, cpus } = answer;
   yield `${container}: ${rule === null ? 'no rule' : `rule ${rule}`}`;
   for (const { rule: other, unmet } of passedOver) yield `  not rule ${other}: ${unmet.join(', ')}`;
   const where = within === null ? '' : ` of ${named(within)}`;
@@ -94,6 +97,9 @@ function* linesOf(answer: ContainerExplanation): Generator<string> {
   const texts = Object.entries(options).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
   if (texts.length > 0) yield `  with ${texts.join(', ')}`;
   if (cpus !== null) yield `  would get ${named(cpus)}`;
+}
+
+function* refusalLines(refusal: ContainerExplanation['refusal']): Generator<string> {
   if (!refusal) return;
   const [first, ...more] = refusal.message.split('\n');
   yield `  would be refused: ${first}${refusal.code ? ` [${refusal.code}]` : ''}`;

@@ -279,3 +279,59 @@ describe('numalign-node', () => {
     expect(findings.find(({ check }) => check === 'nri-socket')).toMatchObject({ status: 'problem' });
   });
 });
+
+describe('numalign-node explain', () => {
+  it('says once why a whole pod is refused, and by what rule or why it is placed one by one', async () => {
+    const { args } = place();
+    const folder = args[1]!;
+    mkdirSync(folder);
+    const write = (name: string, cpu: number, more: object = {}) => {
+      const container = (each: string) => ({ name: each, resources: { limits: { cpu, memory: '1Mi' } } });
+      const spec = { containers: ['a', 'b'].map(container) };
+      const path = join(folder, name);
+      const metadata = { name: 'web', namespace: 'shop' };
+      writeFileSync(path, JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata, spec, ...more }));
+      return path;
+    };
+    const run = (path: string, ...more: string[]) =>
+      numalignNode('explain', path, ...args.slice(0, 2), ...more);
+    const { code, stdout } = await run(write('large.json', 4096), '--whole-pods').end;
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^pod shop\/web: placed as a whole\n {2}would be refused: /);
+    expect(stdout.match(/would be refused/g)).toHaveLength(1);
+    const burstable = { spec: { containers: [{ name: 'a' }] } };
+    const one = await run(write('none.json', 1, burstable), '--whole-pods').end;
+    expect(one).toMatchObject({ code: 0, stderr: '' });
+    expect(one.stdout).toMatch(
+      /^pod shop\/web: containers are placed one by one: the pod is not Guaranteed\na: /,
+    );
+    expect((await run(write('none.json', 1, burstable)).end).stdout).toMatch(/^a: no rule\n {2}shared\n$/);
+  });
+});
+
+describe('The memory of numalign-node', () => {
+  it('has no part of Node or package that its flags do not need', async () => {
+    const { socket, args } = place();
+    const runtime = await FakeRuntime.listen(socket);
+    onTestFinished(() => runtime.close());
+    // Its own end would tell too late: it says what it has loaded when it is signalled.
+    const preload = join(args[1]!, '../tell.mjs');
+    const text = `process.once('SIGUSR2', () => console.log(JSON.stringify([
+      process.moduleLoadList, Object.keys(createRequire(import.meta.url).cache),
+    ])));`;
+    writeFileSync(preload, `import { createRequire } from 'node:module';\n${text}`);
+    const env = { ...process.env, NODE_OPTIONS: `--import ${preload}` };
+    const { child } = numalignNodeIn(env, ...args, '--no-kubelet', '--listen', '127.0.0.1:0');
+    const plugin = await runtime.synchronizedPlugin();
+    expect(plugin).toBeDefined();
+    child.kill('SIGUSR2');
+    const [line] = await once(child.stdout!, 'data');
+    const [parts, files] = JSON.parse(String(line)) as string[][];
+    const names = parts!.map((each) => each.replace(/^NativeModule /, ''));
+    for (const unneeded of ['http2', 'tls', 'https', 'internal/deps/undici/undici'])
+      expect(names).not.toContain(unneeded);
+    for (const unneeded of ['@grpc/grpc-js', 'yaml', '@opentelemetry/api'])
+      expect(files!.filter((path) => path.includes(`/node_modules/${unneeded}/`))).toEqual([]);
+    expect(files!.some((path) => path.includes('/node_modules/prom-client/'))).toBe(true);
+  });
+});

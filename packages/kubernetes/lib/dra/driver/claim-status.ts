@@ -86,7 +86,7 @@ export class ClaimStatuses {
       } catch (error) {
         const isConflict = error instanceof ApiError && error.code === 'ERR_API_CONFLICT';
         if (!isConflict || tries === MOST_TRIES) throw error;
-        claim = await claims.read({ namespace: String(namespace), name });
+        claim = await claims.read({ namespace: String(namespace), name }, { signal });
         if (claim.metadata.uid !== uid) return;
       }
     }

@@ -1,6 +1,6 @@
 // ClaimsAtServer: ResourceClaims of the API server, in the newest version that it has.
 import { ApiError } from '../../api-server/api-error.js';
-import type { ApiServer } from '../../api-server/api-server.js';
+import type { ApiServer, CallOptions } from '../../api-server/api-server.js';
 import type { KubernetesObject, Resource } from '../../api-server/resource.js';
 import type { ClaimName } from '../protocol/dra-server.js';
 
@@ -31,11 +31,14 @@ export class ClaimsAtServer {
   }
 
   /** @throws ApiError: ERR_API_NOT_FOUND if there is no such claim, or no such resource */
-  readonly read = async ({ namespace, name }: Named): Promise<KubernetesObject> => {
+  readonly read = async (
+    { namespace, name }: Named,
+    options: CallOptions = {},
+  ): Promise<KubernetesObject> => {
     let failure: unknown;
     for (const version of this.#version === undefined ? VERSIONS : [this.#version]) {
       try {
-        const claim = await this.#apiServer.get(claimsIn(`${GROUP}/${version}`, namespace), name);
+        const claim = await this.#apiServer.get(claimsIn(`${GROUP}/${version}`, namespace), name, options);
         this.#version = version;
         return claim;
       } catch (error) {
