@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstdio>
 #include <fstream>
 #include <system_error>
@@ -93,6 +92,33 @@ Result<std::string> device_listed_for(int fd) {
   }
   return syscall_error("fcntl", "the kernel does not list the lock", ENOLCK);
 }
+
+// A condition by the monotonic clock. std::condition_variable takes glibc 2.30 for that.
+class Condition {
+ public:
+  Condition() {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&condition_, &attributes);
+    pthread_condattr_destroy(&attributes);
+  }
+  Condition(const Condition&) = delete;
+  Condition& operator=(const Condition&) = delete;
+  ~Condition() { pthread_cond_destroy(&condition_); }
+  void notify() { pthread_cond_signal(&condition_); }
+  // REQUIRES: the mutex is locked by this thread
+  void wait_until(std::mutex& mutex, std::chrono::steady_clock::time_point end,
+                  const std::function<bool()>& is_met) {
+    const auto since_boot = std::chrono::duration_cast<std::chrono::nanoseconds>(end.time_since_epoch());
+    const timespec until = {since_boot.count() / 1'000'000'000, since_boot.count() % 1'000'000'000};
+    while (!is_met())
+      if (pthread_cond_timedwait(&condition_, mutex.native_handle(), &until) == ETIMEDOUT) return;
+  }
+
+ private:
+  pthread_cond_t condition_;
+};
 
 // Counts forks in a child that goes on without exec: its descriptors are copies of its parent's.
 std::atomic<unsigned> forks = 0;
@@ -347,7 +373,7 @@ struct LockQueue::State {
   std::shared_ptr<LockFile> file;
   std::chrono::steady_clock::duration turn;
   std::mutex mutex;
-  std::condition_variable changed;
+  Condition changed;
   std::deque<Request> requests;
   bool running = false;
   bool ends_turn = false;
@@ -384,7 +410,7 @@ Result<uint64_t> LockQueue::wait(Deliver deliver, LockFile::OnNext on_next) {
   uint64_t request = ++last_request;
   // The new thread cannot look for the request before the mutex is free.
   state_->requests.push_back({request, std::move(deliver), std::move(on_next)});
-  state_->changed.notify_one();
+  state_->changed.notify();
   return request;
 }
 
@@ -398,7 +424,7 @@ Result<std::optional<HeldLock>> LockQueue::try_lock(bool past_turnstile) {
 void LockQueue::end_turn() {
   std::lock_guard lock(state_->mutex);
   state_->ends_turn = true;
-  state_->changed.notify_one();
+  state_->changed.notify();
 }
 
 bool LockQueue::give_up(uint64_t request) {
@@ -414,7 +440,7 @@ void LockQueue::run(std::shared_ptr<State> state) {
       if (!state->requests.empty() && state->requests.front().on_next) state->requests.front().on_next();
     });
     // Delivered under the mutex, so that give_up() cannot return meanwhile.
-    std::unique_lock lock(state->mutex);
+    std::lock_guard lock(state->mutex);
     state->ends_turn = state->requests.empty();
     if (!state->requests.empty()) {
       Deliver deliver = std::move(state->requests.front().deliver);
@@ -423,7 +449,7 @@ void LockQueue::run(std::shared_ptr<State> state) {
     }
     // Others wait while this process may want the lock again.
     if (turn.is_on())
-      state->changed.wait_until(lock, turn.until(),
+      state->changed.wait_until(state->mutex, turn.until(),
                                 [&] { return state->ends_turn || !state->requests.empty(); });
     if (state->ends_turn || state->requests.empty()) turn.end();
     if (state->requests.empty()) {
