@@ -237,11 +237,19 @@ export class GrantedContainers {
     void this.setOwners([settled]);
   }
 
-  #move({ id, cgroupsPath }: KnownContainer, { cpus, memoryNodes }: Placement): void {
+  // Others may have its former CPUs by now. It has no cgroup before it starts and after it has ended.
+  #move(container: KnownContainer, { cpus, memoryNodes }: Placement): void {
+    const { id, title, subject, cgroupsPath } = container;
     const moved = { ...this.#inventory.find(id)!, cpus };
     this.#inventory.put(moved);
-    this.#cpusets.write(cgroupsPath, cpus!);
+    const error = this.#cpusets.write(cgroupsPath, cpus!);
     if (!memoryNodes.isEmpty) this.#cpusets.writeMems(cgroupsPath, memoryNodes);
-    this.#runtimeUpdates.owe(moved);
+    const isUrgent = error !== undefined && error !== 'ENOENT';
+    if (isUrgent)
+      this.#log('warn', `only the runtime can move ${title} from CPUs ${container.cpus} to ${cpus}: ${error}`, {
+        ...fieldsOf(subject),
+        id,
+      });
+    this.#runtimeUpdates.owe(moved, { isUrgent });
   }
 }

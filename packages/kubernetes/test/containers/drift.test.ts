@@ -206,3 +206,37 @@ describe('The runtime hears of a shared container', () => {
     expect(cpusByContainer(node.told)).toEqual({ 'of-systemd': '0-6' });
   });
 });
+
+describe('The runtime hears of a container whose grant was moved', () => {
+  const resized = async (error: string) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const node = await running();
+    const write = vi.spyOn(CpusetFiles.prototype, 'write').mockReturnValue(error);
+    onTestFinished(() => void vi.restoreAllMocks());
+    await node.manager.grant('own').resize({ cpu: 3, noticeMs: 0 });
+    const isWritten = () => write.mock.calls.some(([, cpus]) => `${cpus}` === '0-2');
+    await vi.waitUntil(isWritten, { interval: 1, timeout: 20_000 });
+    await vi.advanceTimersByTimeAsync(1);
+    return node;
+  };
+  const warnings = ({ lines }: SimulatedNode) => lines.filter((line) => line.includes('only the runtime'));
+  const ownOf = ({ told }: SimulatedNode) => cpusByContainer(told).own;
+
+  it.each(['EROFS', 'EBUSY', 'the kernel has CPUs 0-1'])(
+    'at once if numalign cannot write its cgroup: %s',
+    async (error) => {
+      const node = await resized(error);
+      expect(ownOf(node)).toBe('0-2');
+      expect(warnings(node)).toEqual([
+        `warn: only the runtime can move numalign:default/web/main from CPUs 0-1 to 0-2: ${error}`,
+      ]);
+    },
+  );
+
+  it('after a while if it has no cgroup yet', async () => {
+    const node = await resized('ENOENT');
+    expect([ownOf(node), warnings(node)]).toEqual([undefined, []]);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(ownOf(node)).toBe('0-2');
+  });
+});
