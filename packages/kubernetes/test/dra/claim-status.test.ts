@@ -133,6 +133,25 @@ it('is given up for a claim that has replaced it', async () => {
   expect(dra.claims.patches).toEqual([]);
 });
 
+it.each<[string, ClaimResult]>([
+  ['another node', { ...CPUS[0]!, pool: 'other' }],
+  ['another share of its device', { ...CPUS[0]!, shareID: 'other' }],
+])('is given up for a claim that was allocated again meanwhile, with %s', async (_, again) => {
+  const dra = await DraNode.open();
+  dra.claims.beforePatch = () => {
+    dra.claims.beforePatch = () => {};
+    const { allocation } = allocated('a', [again]).status as { allocation: object };
+    dra.claims.change('a', { allocation });
+  };
+  await prepare(dra);
+  await vi.waitFor(() => expect(dra.claims.gets).toBe(2), { timeout: 20_000 });
+  // Nothing else waits: it would be written by then.
+  await new Promise((resolve) => setImmediate(resolve));
+  await dra.driver.close();
+  expect(dra.claims.patches).toEqual([]);
+  expect(dra.claims.devicesOf('a')).toEqual([]);
+});
+
 it('delays nothing and fails nothing, and what is wrong with it is a warning once', async () => {
   const dra = await DraNode.open();
   const names = ['a', 'b'];

@@ -21,6 +21,8 @@ export { DRIVER };
 
 export interface ClaimResult {
   readonly request?: string;
+  /** Default: that of the node. */
+  readonly pool?: string;
   readonly device: string;
   readonly capacity?: Readonly<Record<string, string>>;
   readonly shareID?: string;

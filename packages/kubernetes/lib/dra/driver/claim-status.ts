@@ -4,7 +4,7 @@ import { ApiError } from '../../api-server/api-error.js';
 import type { ApiServer } from '../../api-server/api-server.js';
 import type { KubernetesObject } from '../../api-server/resource.js';
 import type { Log } from '../../base/log.js';
-import { devicesOf } from '../allocation/allocated-claim.js';
+import { devicesOf, type ResultFields } from '../allocation/allocated-claim.js';
 import type { ClaimOutcome } from '../preparation/preparation.js';
 import { Turns } from '../preparation/turns.js';
 import { type ClaimsAtServer, claimsIn } from './claims-at-server.js';
@@ -16,11 +16,9 @@ export interface ClaimStatusesOptions {
   readonly log: Log;
 }
 
-interface DeviceStatus {
-  readonly driver: string;
-  readonly pool: string;
-  readonly device: string;
-  readonly shareID?: string;
+type DeviceKey = Pick<ResultFields, 'driver' | 'pool' | 'device' | 'shareID'>;
+
+interface DeviceStatus extends DeviceKey {
   readonly conditions?: readonly DeviceCondition[];
   readonly [field: string]: unknown;
 }
@@ -73,9 +71,12 @@ export class ClaimStatuses {
   async #patch(read: KubernetesObject, outcome: ClaimOutcome): Promise<void> {
     const { driver, apiServer, claims } = this.#options;
     const { signal } = this.#end;
+    const prepared = devicesOf(read, driver);
     let claim = read;
     for (let tries = 1; !signal.aborted; tries++) {
-      const devices = changedDevices(claim, driver, outcome);
+      // Under the same uid it may have been allocated again, to another node.
+      const own = devicesOf(claim, driver).filter((each) => prepared.some((other) => isSame(each, other)));
+      const devices = changedDevices(claim, own, outcome);
       if (!devices) return;
       const { name, namespace, uid, resourceVersion } = claim.metadata;
       const status = { ...claimsIn(claim.apiVersion, String(namespace)), subresource: 'status' };
@@ -99,25 +100,25 @@ export class ClaimStatuses {
   }
 }
 
-/** Those of a claim's status, with the condition; undefined: they have it already, or there are none. */
+/** All of a claim's status, `own` with the condition; undefined: they have it already, or there are none. */
 function changedDevices(
   claim: KubernetesObject,
-  driver: string,
+  own: readonly ResultFields[],
   outcome: ClaimOutcome,
 ): readonly DeviceStatus[] | undefined {
   const { devices: before = [] } = (claim.status ?? {}) as { devices?: readonly DeviceStatus[] };
-  const changed = devicesOf(claim, driver).map(({ pool, device, shareID }): DeviceStatus => {
+  const changed = own.map(({ driver, pool, device, shareID }): DeviceStatus => {
     const key = { driver, pool, device, ...(shareID !== undefined && { shareID }) };
-    const own = before.find((each) => isSame(each, key));
-    const others = (own?.conditions ?? []).filter(({ type }) => type !== READY);
-    const ready = own?.conditions?.find(({ type }) => type === READY);
-    return { ...own, ...key, conditions: [...others, conditionOf(outcome, ready)] };
+    const known = before.find((each) => isSame(each, key));
+    const others = (known?.conditions ?? []).filter(({ type }) => type !== READY);
+    const ready = known?.conditions?.find(({ type }) => type === READY);
+    return { ...known, ...key, conditions: [...others, conditionOf(outcome, ready)] };
   });
   if (changed.every((each) => isKnown(each, before))) return undefined;
-  return [...before.filter((each) => !changed.some((own) => isSame(each, own))), ...changed];
+  return [...before.filter((each) => !changed.some((other) => isSame(each, other))), ...changed];
 }
 
-const isSame = (one: DeviceStatus, other: DeviceStatus): boolean =>
+const isSame = (one: DeviceKey, other: DeviceKey): boolean =>
   one.driver === other.driver &&
   one.pool === other.pool &&
   one.device === other.device &&
