@@ -246,10 +246,14 @@ export class GrantedContainers {
     if (!memoryNodes.isEmpty) this.#cpusets.writeMems(cgroupsPath, memoryNodes);
     const isUrgent = error !== undefined && error !== 'ENOENT';
     if (isUrgent)
-      this.#log('warn', `only the runtime can move ${title} from CPUs ${container.cpus} to ${cpus}: ${error}`, {
-        ...fieldsOf(subject),
-        id,
-      });
+      this.#log(
+        'warn',
+        `only the runtime can move ${title} from CPUs ${container.cpus} to ${cpus}: ${error}`,
+        {
+          ...fieldsOf(subject),
+          id,
+        },
+      );
     this.#runtimeUpdates.owe(moved, { isUrgent });
   }
 }

@@ -1,8 +1,18 @@
 // needs: nothing
 // What the status of a claim says of its devices.
-import { expect, it, vi } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { ApiError } from '../../lib/api-server/api-error.js';
-import { allocated, type ClaimResult, configured, DRIVER, DraNode, nameOf } from './dra-node.js';
+import { ClaimStatuses } from '../../lib/dra/driver/claim-status.js';
+import { ClaimsAtServer } from '../../lib/dra/driver/claims-at-server.js';
+import {
+  allocated,
+  type ClaimResult,
+  configured,
+  DRIVER,
+  DraNode,
+  nameOf,
+  PlayedClaims,
+} from './dra-node.js';
 
 const CPUS = [{ device: 'node-0', capacity: { cpu: '2', memory: '1Gi' }, shareID: 'share' }];
 const wrong = { config: [configured({ polcy: 'none' })] };
@@ -167,6 +177,53 @@ it('delays nothing and fails nothing, and what is wrong with it is a warning onc
     dra.lines.filter((line) => line.startsWith(`${level}: the status of claim`));
   await vi.waitFor(() => expect(lines('debug')).toHaveLength(1));
   expect(lines('warn')).toEqual([expect.stringContaining('may not patch resourceclaims/status')]);
+});
+
+it.each(['ERR_API_BUSY', 'ERR_API_SERVER', 'ERR_API_TIMEOUT', 'ERR_API_UNREACHABLE'] as const)(
+  'is written later, and only as it is by then, after %s',
+  async (code) => {
+    const dra = await DraNode.open();
+    let isFailing = true;
+    let failures = 0;
+    dra.claims.beforePatch = () => {
+      if (!isFailing) return;
+      failures++;
+      throw new ApiError(code, 'not now');
+    };
+    dra.nriFlaw = 'no plugin';
+    await expect(prepare(dra)).rejects.toThrow('ERR_CLAIM_WITHOUT_NRI');
+    await expect(prepare(dra)).rejects.toThrow('ERR_CLAIM_WITHOUT_NRI');
+    await vi.waitFor(() => expect(failures).toBeGreaterThan(0), { timeout: 20_000 });
+    dra.nriFlaw = undefined;
+    await prepare(dra);
+    isFailing = false;
+    await vi.waitFor(() => expect(conditionOf(dra)).toMatchObject({ status: 'True' }), { timeout: 20_000 });
+    expect(dra.claims.patches).toHaveLength(1);
+    expect(dra.lines.filter((line) => line.startsWith('warn: the status of claim'))).toHaveLength(1);
+  },
+);
+
+it('is tried again for at most 1,000 claims at a time, the last ones', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const [claims, lines] = [new PlayedClaims(), [] as string[]];
+  const log = (level: string) => void lines.push(level);
+  const statuses = new ClaimStatuses({
+    ...{ driver: DRIVER, apiServer: claims, claims: new ClaimsAtServer(claims), log },
+  });
+  claims.beforePatch = () => {
+    throw new ApiError('ERR_API_SERVER', 'not now');
+  };
+  const names = Array.from({ length: 1002 }, (_, i) => `c${i}`);
+  for (const name of names) {
+    claims.put(allocated(name, CPUS));
+    statuses.tell(claims.claims.get(name)!, { code: undefined, message: 'CPUs 1' });
+  }
+  await vi.waitFor(() => expect(lines.length).toBeGreaterThan(1000), { timeout: 20_000 });
+  claims.beforePatch = () => {};
+  await vi.waitFor(() => expect(claims.patches).toHaveLength(1000), { timeout: 20_000 });
+  await statuses.close();
+  expect(names.filter((name) => claims.devicesOf(name).length === 0)).toEqual(['c0', 'c1']);
 });
 
 it('is not waited for when the driver ends', async () => {

@@ -1,12 +1,13 @@
 // ClaimStatuses: whether claims are prepared, as a condition of their devices at the API server. What
 // does not succeed is logged only: no kubelet waits for it.
+import { setMaxListeners } from 'node:events';
 import { ApiError } from '../../api-server/api-error.js';
 import type { ApiServer } from '../../api-server/api-server.js';
+import { newBackoff, pause } from '../../api-server/backoff.js';
 import type { KubernetesObject } from '../../api-server/resource.js';
 import type { Log } from '../../base/log.js';
 import { devicesOf, type ResultFields } from '../allocation/allocated-claim.js';
 import type { ClaimOutcome } from '../preparation/preparation.js';
-import { Turns } from '../preparation/turns.js';
 import { type ClaimsAtServer, claimsIn } from './claims-at-server.js';
 
 export interface ClaimStatusesOptions {
@@ -36,34 +37,69 @@ const READY = 'Ready';
 // The API takes 32,768 characters, of each device.
 const LONGEST_MESSAGE = 1024;
 const MOST_TRIES = 4;
+// Claims whose status waits for a server that fails. A node has fewer.
+const MOST_DUE = 1000;
+
+interface Told {
+  readonly claim: KubernetesObject;
+  readonly outcome: ClaimOutcome;
+}
 
 export class ClaimStatuses {
   readonly #options: ClaimStatusesOptions;
-  readonly #turns = new Turns();
+  // By uid: what is not written yet, and what writes it.
+  readonly #due = new Map<string, Told>();
+  readonly #writers = new Map<string, Promise<void>>();
   readonly #end = new AbortController();
   // Errors that are known: a missing right is missing for each claim.
   readonly #told = new Set<string>();
 
   constructor(options: ClaimStatusesOptions) {
     this.#options = options;
+    // Each writer that pauses has one.
+    setMaxListeners(0, this.#end.signal);
   }
 
-  /** `claim`: as it was read. Never throws; nothing waits for it. */
+  /**
+   * `claim`: as it was read. Only the last outcome of a claim is written. Never throws; nothing waits
+   * for it.
+   */
   tell(claim: KubernetesObject, outcome: ClaimOutcome): void {
     if (this.#end.signal.aborted) return;
-    void this.#turns.take(claim.metadata.uid!, () => this.#write(claim, outcome));
+    const uid = claim.metadata.uid!;
+    this.#due.delete(uid);
+    this.#due.set(uid, { claim, outcome });
+    // The one that has waited longest is given up.
+    if (this.#due.size > MOST_DUE) this.#due.delete(this.#due.keys().next().value!);
+    if (!this.#writers.has(uid)) this.#writers.set(uid, this.#writeAll(uid));
   }
 
-  async #write(claim: KubernetesObject, outcome: ClaimOutcome): Promise<void> {
+  async #writeAll(uid: string): Promise<void> {
+    const backoff = newBackoff();
+    const { signal } = this.#end;
+    for (let due = this.#due.get(uid); due && !signal.aborted; due = this.#due.get(uid)) {
+      const failure = await this.#write(due);
+      if (failure && mayPass(failure)) await pause(backoff.next(failure.retryAfterMs), signal);
+      else if (this.#due.get(uid) === due) this.#due.delete(uid);
+    }
+    // At once: what is told from now on has another writer.
+    this.#writers.delete(uid);
+  }
+
+  /** Returns why it is not written. */
+  async #write({ claim, outcome }: Told): Promise<(Error & Partial<ApiError>) | undefined> {
     try {
       await this.#patch(claim, outcome);
+      return undefined;
     } catch (error) {
-      if (this.#end.signal.aborted) return;
-      const { code = 'ERR_INTERNAL', message } = error as Error & { code?: string };
+      const failure = error as Error & Partial<ApiError>;
+      if (this.#end.signal.aborted) return failure;
+      const { code = 'ERR_INTERNAL', message } = failure;
       const title = `${claim.metadata.namespace}/${claim.metadata.name}`;
       const text = `the status of claim ${title} does not say whether it is prepared: ${message}`;
       this.#options.log(this.#told.has(code) ? 'debug' : 'warn', text, { claim: title, code });
       this.#told.add(code);
+      return failure;
     }
   }
 
@@ -85,8 +121,7 @@ export class ClaimStatuses {
         await apiServer.patch(status, name, change, { signal });
         return;
       } catch (error) {
-        const isConflict = error instanceof ApiError && error.code === 'ERR_API_CONFLICT';
-        if (!isConflict || tries === MOST_TRIES) throw error;
+        if (!isConflict(error) || tries === MOST_TRIES) throw error;
         claim = await claims.read({ namespace: String(namespace), name }, { signal });
         if (claim.metadata.uid !== uid) return;
       }
@@ -94,11 +129,15 @@ export class ClaimStatuses {
   }
 
   /** What is being written is given up. */
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.#end.abort();
-    return this.#turns.idle();
+    await Promise.all(this.#writers.values());
   }
 }
+
+const isConflict = (error: unknown) => error instanceof ApiError && error.code === 'ERR_API_CONFLICT';
+
+const mayPass = (error: unknown) => isConflict(error) || (error instanceof ApiError && error.isPassing);
 
 /** All of a claim's status, `own` with the condition; undefined: they have it already, or there are none. */
 function changedDevices(
