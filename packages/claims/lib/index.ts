@@ -29,6 +29,7 @@ export {
   type ClaimPart,
   type DeviceResult,
   type PartRequest,
+  type PlacementInEffect,
   partsOf,
   requestFor,
   UNIT,

@@ -78,45 +78,67 @@ export interface PartRequest {
   readonly options: AdmitOptions;
 }
 
+type CorePlacement = Pick<ClaimParameters, 'cpuManagerPolicyOptions' | 'smt'>;
+
+/** What is in effect where a claim does not say. */
+export interface PlacementInEffect {
+  readonly manager?: CorePlacement;
+  /** Of every request. */
+  readonly request?: CorePlacement;
+}
+
 /** @throws ERR_INVALID_OPTION if the devices of the part cannot have these parameters */
 export function requestFor(
   part: ClaimPart,
   { mixed, movable, ...parameters }: ClaimParameters,
   topology: Topology,
+  { manager = {}, request = {} }: PlacementInEffect = {},
 ): PartRequest {
   const { cpus, isExact, memory, within } = part;
-  const cpu = mixed ? mixedCpus(part) : Number(cpus) / Number(UNIT);
+  const step = isOfWholeCores(manager, { ...request, ...parameters }) ? topology.cpusPerCore : 1;
+  // A configuration may be for all requests of a claim, and some for memory alone.
+  const hasCpus = cpus > 0n;
+  const mixedCpu = mixed && hasCpus ? mixedCpus(part, step) : undefined;
+  const cpu = mixedCpu ?? Number(cpus) / Number(UNIT);
   return {
     limits: { ...(cpu > 0 && { cpu }), ...memory },
     exclusive: Math.floor(cpu),
     options: {
       policy: isExact ? 'none' : 'single-numa-node',
       ...parameters,
-      ...(mixed && { mixed }),
-      ...(movable && { movable: termsOf(part, movable, topology) }),
+      ...(mixedCpu !== undefined && { mixed }),
+      ...(movable && hasCpus && { movable: termsOf(part, movable, topology) }),
       ...{ owner: 'persistent', within: within.toString() },
     },
   };
 }
 
-/** The scheduler counts the fraction as a whole CPU, which stays in the shared pool. */
-function mixedCpus({ cpus, isExact, device, results }: ClaimPart): number {
-  if (isExact || cpus === 0n)
+function isOfWholeCores(manager: CorePlacement, request: CorePlacement): boolean {
+  const options = { ...manager.cpuManagerPolicyOptions, ...request.cpuManagerPolicyOptions };
+  return options['full-pcpus-only'] === true && (request.smt ?? manager.smt) !== 'hold-sibling';
+}
+
+/**
+ * The scheduler counts the fraction as a whole CPU, which stays in the shared pool. Undefined: the
+ * whole CPUs are no whole cores, of `step` threads, and all that the scheduler counts are exclusive.
+ */
+function mixedCpus({ cpus, isExact, device, results }: ClaimPart, step: number): number | undefined {
+  if (isExact)
     invalidOption('mixed', true, `left out for devices ${device.kind}: they have no parts of a CPU`);
   const asked = results[0]!.asked ?? cpus;
   if (asked < UNIT)
     invalidOption('mixed', true, `left out without a whole CPU: ${Number(asked / MILLI)}m are asked for`);
   const least = asked < cpus ? asked : cpus;
-  return Number((least + MILLI - 1n) / MILLI) / 1000;
+  const cpu = Number((least + MILLI - 1n) / MILLI) / 1000;
+  return Math.floor(cpu) % step === 0 ? cpu : undefined;
 }
 
 // Others would hold what the scheduler has given to this claim there, and it what is theirs.
 function termsOf(
-  { cpus, device: { kind, node } }: ClaimPart,
+  { device: { kind, node } }: ClaimPart,
   movable: NonNullable<ClaimParameters['movable']>,
   { numaNodes }: Topology,
 ): NonNullable<ClaimParameters['movable']> {
-  if (cpus === 0n) invalidOption('movable', movable, 'left out without CPUs: memory alone does not move');
   if (kind !== 'node')
     invalidOption('movable', movable, `left out for devices ${kind}: a move may lead to another one`);
   const terms = movable === true ? {} : movable;

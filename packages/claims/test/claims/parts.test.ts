@@ -5,7 +5,13 @@ import { NodeSet } from 'numalign';
 import { discover } from 'numalign/topology';
 import { describe, expect, it } from 'vitest';
 import { type ClaimParameters, parametersOf } from '../../lib/claims/parameters.js';
-import { type DeviceResult, partsOf, requestFor, UNIT } from '../../lib/claims/parts.js';
+import {
+  type DeviceResult,
+  type PlacementInEffect,
+  partsOf,
+  requestFor,
+  UNIT,
+} from '../../lib/claims/parts.js';
 import { deviceNamed } from '../../lib/devices/devices.js';
 
 const topology = await discover({ synthetic: 'numa:2(memory=8GiB) l3:1 core:4 pu:2' });
@@ -20,8 +26,8 @@ const result = (
   amounts: new Map(Object.entries(amounts)),
 });
 const milli = (count: number) => (BigInt(count) * UNIT) / 1000n;
-const requestOf = (one: DeviceResult, parameters: ClaimParameters = {}) =>
-  requestFor(partsOf([one])[0]!, parameters, topology);
+const requestOf = (one: DeviceResult, parameters: ClaimParameters = {}, inEffect: PlacementInEffect = {}) =>
+  requestFor(partsOf([one])[0]!, parameters, topology, inEffect);
 
 describe('the parts of a claim', () => {
   it('are its shared devices one by one, and all cores or CPUs of a request together', () => {
@@ -91,6 +97,51 @@ describe('the parts of a claim', () => {
     expect(() => requestOf(result('a', 'node-0', { cpu: UNIT }, milli(999)), { mixed: true })).toThrow(
       /999m/,
     );
+  });
+
+  const WHOLE = { cpuManagerPolicyOptions: { 'full-pcpus-only': true } };
+
+  it.each<[string, ClaimParameters, PlacementInEffect]>([
+    ['the claim', WHOLE, {}],
+    ['each request', {}, { request: WHOLE }],
+    ['the manager', {}, { manager: WHOLE }],
+    ['the manager, beside other options', { cpuManagerPolicyOptions: {} }, { manager: WHOLE }],
+  ])(
+    'have all CPUs that are counted where whole cores are wanted of %s, and mixed ones are none',
+    (_, more, inEffect) => {
+      fc.assert(
+        fc.property(fc.integer({ min: 1000, max: 8000 }), (asked) => {
+          const counted = Math.ceil(asked / 2000) * 2;
+          const one = result('a', 'node-0', { cpu: BigInt(counted) * UNIT }, milli(asked));
+          const { limits, exclusive, options } = requestOf(one, { ...more, mixed: true }, inEffect);
+          const isWhole = Math.floor(asked / 1000) % 2 === 0;
+          expect(exclusive % 2).toBe(0);
+          expect([limits.cpu, options.mixed]).toEqual(isWhole ? [asked / 1000, true] : [counted, undefined]);
+        }),
+      );
+    },
+  );
+
+  it('stay mixed where the claim wants no whole cores, or holds siblings', () => {
+    const one = result('a', 'node-0', { cpu: 4n * UNIT }, milli(3500));
+    const not = { cpuManagerPolicyOptions: { 'full-pcpus-only': false } };
+    for (const more of [not, { smt: 'hold-sibling' as const }])
+      expect(requestOf(one, { ...more, mixed: true }, { manager: WHOLE }).limits.cpu).toBe(3.5);
+  });
+
+  it('ignore of memory alone that the other requests are mixed and movable', () => {
+    for (const device of ['node-0', 'memory-0']) {
+      const { limits, exclusive, options } = requestOf(result('a', device, { memory: 4096n * UNIT }), {
+        ...{ mixed: true, movable: true },
+      });
+      expect([limits, exclusive]).toEqual([{ memory: 4096 }, 0]);
+      expect(options).toEqual({ policy: 'single-numa-node', owner: 'persistent', within: '0-7' });
+    }
+    for (const [device, parameters] of [
+      ['core-0', { mixed: true }],
+      ['cpu-3', { movable: true }],
+    ] as const)
+      expect(() => requestOf(result('a', device), parameters)).toThrow(/left out for devices/);
   });
 });
 

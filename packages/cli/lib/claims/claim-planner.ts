@@ -123,7 +123,9 @@ export class ClaimPlanner {
     const devices = part.results.map(({ device }) => device.name).join(', ');
     const uid = `claim ${name} of ${titleOf(pod)}: ${part.request} of ${devices}`;
     const { limits, options } = inPlace(pod.place, () =>
-      requestFor(part, parametersOf(DRIVER, claim.configs, part.request), view.topology),
+      requestFor(part, parametersOf(DRIVER, claim.configs, part.request), view.topology, {
+        ...{ manager: view.placement, request },
+      }),
     );
     if (!limits.cpu) {
       this.#note(`${pod.place}: ${uid}: its memory counts for other claims only`);

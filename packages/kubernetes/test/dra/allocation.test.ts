@@ -99,17 +99,14 @@ it('reads how many CPUs a request asks for, in each form of requests', () => {
 
 it.each<[string, string, object, RegExp]>([
   ['mixed', 'core-0', { mixed: true }, /mixed must be left out for devices core: /],
-  ['mixed', 'memory-0', { mixed: true }, /mixed must be left out for devices memory: /],
   ['movable', 'core-0', { movable: true }, /movable must be left out for devices core: /],
   ['movable', 'cpu-1', { movable: { notice: '1s' } }, /movable must be left out for devices cpu: /],
   ['movable', 'l3-0', { movable: true }, /movable must be left out for devices l3: /],
-  ['movable', 'memory-0', { movable: true }, /movable must be left out without CPUs/],
   ['movable.exclude', 'node-0', { movable: { exclude: [1] } }, /movable.exclude must be left out/],
   ['movable.maxPerHour', 'node-0', { movable: { maxPerHour: 0 } }, /movable.maxPerHour must be .* from 1/],
 ])('refuses %s of %s, where it cannot hold: %j', (_, device, parameters, message) => {
   const config = [configured(parameters)];
-  const amounts = device === 'memory-0' ? { memory: '1Gi' } : { cpu: '1' };
-  const capacity = /^(core|cpu)/.test(device) ? {} : { capacity: amounts };
+  const capacity = /^(core|cpu)/.test(device) ? {} : { capacity: { cpu: '1' } };
   expect(thrownBy(() => partsOf([{ device, ...capacity }], { config }))).toMatchObject({
     code: 'ERR_CLAIM_PARAMETERS',
     message: expect.stringMatching(message),

@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { CpuSet } from 'numalign';
 import { expect, it, onTestFinished } from 'vitest';
 import { allocated, configured, DraNode, nameOf } from './dra-node.js';
 
@@ -50,6 +51,28 @@ it('gives a mixed claim the CPUs that the scheduler counts where it asks for who
   await prepared(dra, silent);
   expect(dra.node.manager.grantInfo(UID)).toMatchObject({ mixed: 0 });
 });
+
+it.each(['the claim', 'the manager'])(
+  'prepares a mixed claim whose whole CPUs are no whole cores, which %s wants',
+  async (where) => {
+    const whole = { cpuManagerPolicyOptions: { 'full-pcpus-only': true } };
+    const isOfClaim = where === 'the claim';
+    const options = { reservedSystemCPUs: '0-1', ...(!isOfClaim && whole) };
+    const dra = await DraNode.open(options, 'numa:2(memory=8GB) core:4 pu:2');
+    const memory = { request: 'memory', device: 'memory-0', capacity: { memory: '1Gi' } };
+    const cpus = { device: 'node-0', capacity: { cpu: '4' } };
+    const claim = allocated('a', [cpus, memory], {
+      requests: [{ name: 'cpus', exactly: { capacity: { requests: { cpu: '3500m' } } } }],
+      config: [configured({ mixed: true, ...(isOfClaim && whole) })],
+    });
+    await prepared(dra, claim);
+    expect(dra.node.manager.grantInfo(UID)).toMatchObject({ cpus: CpuSet.parse('2-5'), mixed: 0 });
+    expect(dra.node.manager.grantInfo('claim.a-uid.1').memory).toMatchObject([{ bytes: 2 ** 30 }]);
+    // Again, as after a restart of the kubelet.
+    await dra.restart();
+    await prepared(dra, claim);
+  },
+);
 
 it('refuses a mixed claim without a whole CPU', async () => {
   const dra = await DraNode.open();

@@ -9,6 +9,7 @@ import {
   deviceNamed,
   type ClaimPart as Part,
   type PartRequest,
+  type PlacementInEffect,
   parametersOf,
   partsOf,
   requestFor,
@@ -29,13 +30,18 @@ export interface ClaimPart extends Part<AllocatedDevice>, PartRequest {
  * @throws ERR_CLAIM_DEVICE if the machine has no such device, or it is for an administrator;
  *   ERR_CLAIM_AMOUNT; ERR_CLAIM_PARAMETERS
  */
-export function claimParts(claim: AllocatedClaim, topology: Topology, driver: string): ClaimPart[] {
+export function claimParts(
+  claim: AllocatedClaim,
+  topology: Topology,
+  driver: string,
+  inEffect: PlacementInEffect = {},
+): ClaimPart[] {
   const { results, configs } = claim;
   return partsOf(results.map((result) => allocatedDevice(result, topology))).map((part) => {
     checkAmounts(part);
     return checked(() => {
       const parameters = parametersOf(driver, configs, part.request);
-      return { ...part, ...requestFor(part, parameters, topology), parameters };
+      return { ...part, ...requestFor(part, parameters, topology, inEffect), parameters };
     });
   });
 }

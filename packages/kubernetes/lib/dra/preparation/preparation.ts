@@ -124,12 +124,13 @@ export class Preparation {
   }
 
   async #prepare(name: ClaimName): Promise<readonly PreparedDevice[]> {
-    const { driver, claims, manager, containers, cdiFiles, tellStatus } = this.#options;
+    const { driver, claims, manager, containers, cdiFiles, tellStatus, policy } = this.#options;
     const object = await claims.read(name);
     const claim = allocatedClaim(object, driver, name.uid);
     try {
       checkPlacing(containers);
-      const parts = claimParts(claim, manager.topology, driver);
+      const inEffect = { manager: manager.placement, request: policy().placement };
+      const parts = claimParts(claim, manager.topology, driver, inEffect);
       checkPods(claim, parts);
       const granted = await this.#grantAll(claim, parts);
       tellStatus(object, { code: undefined, message: heldBy(granted) });
