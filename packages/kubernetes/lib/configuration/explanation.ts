@@ -97,16 +97,21 @@ function answersFor(
   if (!question) return single(null);
   if (question.hasClaims && usesClaims(question.manifest)) return single('the pod has claims');
   const how = { wholePod: true, oneByOne: null };
+  const refusedAs = (answer: Answer): [How, AnswerOf] => [how, ({ pod: own }) => (own ? answer : SHARED)];
+  let whole: ReturnType<typeof wholePodOf>;
   try {
-    const whole = wholePodOf(PREFIX, pod, question.manifest, policy.rules);
-    if (!whole) return single('the pod is not Guaranteed');
+    whole = wholePodOf(PREFIX, pod, question.manifest, policy.rules);
+  } catch (error) {
+    const answer = refusedBy(error);
+    const { code, message } = answer.refusal!;
+    return code === 'ERR_INVALID_ANNOTATION' ? refusedAs(answer) : single(message);
+  }
+  if (!whole) return single('the pod is not Guaranteed');
+  try {
     const answer = planned({ ...whole.request, pod: whole.pod }, policy, planner);
     return [how, ({ pod: own }, name) => (own ? answer(name) : SHARED)];
   } catch (error) {
-    const answer = refusedBy(error);
-    return answer.refusal!.code === 'ERR_INVALID_ANNOTATION'
-      ? [how, ({ pod: own }) => (own ? answer : SHARED)]
-      : single(answer.refusal!.message);
+    return refusedAs(refusedBy(error));
   }
 }
 

@@ -157,3 +157,10 @@ it('A wrong annotation of one container refuses its whole pod', async () => {
   const answers = await explainedWhole(pod);
   expect(answers.map(({ refusal }) => refusal?.code)).toEqual(Array(2).fill('ERR_INVALID_ANNOTATION'));
 });
+
+it('What the planner refuses to plan of a whole pod refuses it, and not its containers one by one', async () => {
+  const rules = [{ cpuManagerPolicyOptions: { 'align-by-socket': true } }];
+  const answers = await explainedWhole(podOf([1, 1]), { rules });
+  const refused = { cpus: null, refusal: { code: 'ERR_INVALID_OPTION' } };
+  expect(answers).toMatchObject(Array(2).fill({ wholePod: true, oneByOne: null, ...refused }));
+});
