@@ -1,14 +1,15 @@
 // needs: agents
 // The built packages without packages that metrics need.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { installIn } from '../../../test/support/installed.js';
 
 let folder: string;
-beforeAll(() => {
+beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'numalign-test-'));
   installIn(folder, { packages: ['prom-client', '@opentelemetry'] });
   return () => rmSync(folder, { recursive: true });
@@ -53,4 +54,16 @@ describe('where packages are not installed that metrics need', () => {
       '',
     ]);
   });
+});
+
+it('collectMetrics takes all of a prom-client whose files are elsewhere', () => {
+  const own = join(folder, 'node_modules/prom-client');
+  mkdirSync(own);
+  const real = createRequire(import.meta.url).resolve('prom-client');
+  writeFileSync(join(own, 'package.json'), JSON.stringify({ name: 'prom-client', exports: './index.js' }));
+  writeFileSync(join(own, 'index.js'), `module.exports = require(${JSON.stringify(real)});`);
+  const text = `
+    const { register } = (await import('prom-client')).default;
+    console.log((await register.metrics()).includes('numalign_free_cpus'));`;
+  expect(run('collectMetrics', '@numalign/metrics', text)).toEqual(['true\n', '']);
 });

@@ -11,10 +11,19 @@ export const yaml = (): typeof import('yaml') => require('yaml');
 
 type PromClient = typeof import('prom-client');
 
+type Parts = Pick<PromClient, 'Counter' | 'Gauge' | 'Histogram' | 'Registry'>;
+
 /** What metrics are made of: all of it would load TLS, too. @throws if it is not installed */
-export const promClient = (): Pick<PromClient, 'Counter' | 'Gauge' | 'Histogram' | 'Registry'> => ({
-  Counter: require('prom-client/lib/counter'),
-  Gauge: require('prom-client/lib/gauge'),
-  Histogram: require('prom-client/lib/histogram'),
-  Registry: require('prom-client/lib/registry'),
-});
+export function promClient(): Parts {
+  try {
+    return {
+      Counter: require('prom-client/lib/counter'),
+      Gauge: require('prom-client/lib/gauge'),
+      Histogram: require('prom-client/lib/histogram'),
+      Registry: require('prom-client/lib/registry'),
+    };
+  } catch {
+    // Another version may have its files elsewhere, and they may be no part of its API.
+    return require('prom-client');
+  }
+}

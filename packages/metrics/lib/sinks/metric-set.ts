@@ -1,4 +1,5 @@
 // MetricSet: metrics by their names, with what forgets those of grants that have ended.
+import { createRequire } from 'node:module';
 import { invalidOption } from 'numalign/tools';
 import type { Metric, Registry } from 'prom-client';
 import { KUBELET_PREFIX, type MetricSink, type Values } from './metric-sink.js';
@@ -12,18 +13,21 @@ type PromClient = Pick<Module, 'Counter' | 'Gauge' | 'Histogram' | 'register'>;
  * @throws ERR_OPTIONAL_DEPENDENCY
  */
 export function loadPromClient(): PromClient {
-  const part = <Part>(name: string) =>
-    loadOptional<Part>(
+  const require = createRequire(import.meta.url);
+  try {
+    return {
+      Counter: require('prom-client/lib/counter') as Module['Counter'],
+      Gauge: require('prom-client/lib/gauge') as Module['Gauge'],
+      Histogram: require('prom-client/lib/histogram') as Module['Histogram'],
+      register: (require('prom-client/lib/registry') as { globalRegistry: Registry }).globalRegistry,
+    };
+  } catch {
+    // Another version may have its files elsewhere, and they may be no part of its API.
+    return loadOptional(
       'prom-client',
       'metrics need the package prom-client beside @numalign/metrics: npm install prom-client',
-      `prom-client/lib/${name}`,
     );
-  return {
-    Counter: part<Module['Counter']>('counter'),
-    Gauge: part<Module['Gauge']>('gauge'),
-    Histogram: part<Module['Histogram']>('histogram'),
-    register: part<{ globalRegistry: Registry }>('registry').globalRegistry,
-  };
+  }
 }
 
 // ---- making and registering

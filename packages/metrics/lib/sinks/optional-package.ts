@@ -2,10 +2,10 @@
 import { createRequire } from 'node:module';
 import { NumalignError } from 'numalign';
 
-/** `path`: a part of it. @throws ERR_OPTIONAL_DEPENDENCY, with this message, where it is not installed */
-export function loadOptional<Package>(name: string, message: string, path = name): Package {
+/** @throws ERR_OPTIONAL_DEPENDENCY, with this message, where it is not installed */
+export function loadOptional<Package>(name: string, message: string): Package {
   try {
-    return createRequire(import.meta.url)(path) as Package;
+    return createRequire(import.meta.url)(name) as Package;
   } catch (cause) {
     throw new NumalignError('ERR_OPTIONAL_DEPENDENCY', message, { value: name, cause });
   }
