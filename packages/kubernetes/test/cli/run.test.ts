@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { CpuSet, openManager } from 'numalign';
@@ -325,8 +326,9 @@ describe('The memory of numalign-node', () => {
     const plugin = await runtime.synchronizedPlugin();
     expect(plugin).toBeDefined();
     child.kill('SIGUSR2');
-    const [line] = await once(child.stdout!, 'data');
-    const [parts, files] = JSON.parse(String(line)) as string[][];
+    // A pipe gives at most 64 KiB at a time.
+    const [line] = await once(createInterface(child.stdout!), 'line');
+    const [parts, files] = JSON.parse(line) as string[][];
     const names = parts!.map((each) => each.replace(/^NativeModule /, ''));
     for (const unneeded of ['http2', 'tls', 'https', 'internal/deps/undici/undici'])
       expect(names).not.toContain(unneeded);
