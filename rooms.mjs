@@ -237,9 +237,9 @@ export const HOUSES = {
     room('.', 170, 'the program', { because: 'the installation has a part, and the version needs no more' }),
   ],
   'packages/kubernetes/lib': [
-    room('base', 170, 'errors and logs', {
+    room('base', 180, 'errors and logs', {
       ...on('containers'),
-      because: 'lines of the log have fields, as text or JSON',
+      because: 'lines of the log have fields, as text or JSON; parts of packages are loaded, or all of them',
     }),
     room('metrics', 108, 'the registry of metrics', on('containers')),
     room('api-server', 820, 'the API server', {
@@ -300,9 +300,10 @@ export const HOUSES = {
     ),
     room('dra/protocol', 245, 'a DRA plugin as the kubelet sees it', on('containers')),
     room('dra/preparation', 480, 'claims that are prepared', on('containers')),
-    room('dra/driver', 365, 'the DRA driver of a node', {
+    room('dra/driver', 390, 'the DRA driver of a node', {
       ...on('containers'),
-      because: 'the status of a claim says whether it is prepared, beside what other drivers write there',
+      because:
+        'the status of a claim says whether it is prepared, beside what other drivers write there, and later if the API server is away',
     }),
     room('dra/publish', 550, 'ResourceSlices', {
       ...on('containers'),
