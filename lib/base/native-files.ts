@@ -144,14 +144,14 @@ export interface NativeFolder {
   /** Opens an ordinary file; undefined if there is none. */
   openJournal(name: string): NativeJournal | undefined;
   /**
-   * Takes the lock if it is free, and no other process waits or has its turn. `pastWaiting`: even
-   * then.
+   * Takes the lock if it is free, and no other process waits or has its turn, unless this process has.
+   * `pastWaiting`: even then.
    */
   tryLock(name: string, note: string, pastWaiting?: boolean): NativeLock | undefined;
   /**
    * Returns the number of the request. `onNext` is called once only the holder of the lock is before
-   * it, if others were too. Such a request begins a turn: for up to 16 steps and 5 ms, `tryLock`
-   * takes the lock before all that wait.
+   * it, if others were too. Such a request begins a turn: this process may take the lock again before
+   * all that wait, up to 16 times in 5 ms.
    */
   waitLock(
     name: string,
@@ -160,8 +160,6 @@ export interface NativeFolder {
     onNext: () => void,
   ): number;
   giveUp(request: number): boolean;
-  /** Lets those that wait go on. Does nothing without a turn. */
-  endTurn(): void;
   /** The number in the lock's file, read without taking the lock; 0 if it has none. */
   lockNumber(name: string): number;
   /**

@@ -242,7 +242,6 @@ export class Ledger implements Store {
       const lock = result instanceof Promise ? await result : result;
       return await this.#guard.during(() => this.#holding(lock, lock !== result, decide));
     } finally {
-      this.#lock.rest();
       end();
     }
   }

@@ -15,11 +15,6 @@ export class StateLock {
   readonly #prepare: () => void;
   // The requests of this environment that wait, in order.
   readonly #waiting = new Set<unknown>();
-  // True from a wait on: this process may have a turn, see NativeFolder.waitLock().
-  #mayHaveTurn = false;
-  #steps = 0;
-  #stepsAtRest = 0;
-  #isResting = false;
 
   /**
    * `folder`: the state folder at `path`. `prepare`: does what a holder would do first, while another
@@ -37,7 +32,6 @@ export class StateLock {
    * @throws ERR_LOCK_TIMEOUT, the signal's reason, ERR_STATE_FOLDER, ERR_SYSCALL
    */
   take(options: TransactOptions): NativeLock | Promise<NativeLock> {
-    this.#steps++;
     const note = lockNote();
     return this.tryTake(note) ?? this.#wait(note, options);
   }
@@ -48,23 +42,6 @@ export class StateLock {
     return explaining(this.#path, () => this.#folder.tryLock(LOCK_FILE, note));
   }
 
-  /**
-   * A step is done. Unless another begins before the event loop goes on, other processes need not
-   * wait for the end of this process's turn.
-   */
-  rest(): void {
-    if (!this.#mayHaveTurn) return;
-    this.#stepsAtRest = this.#steps;
-    if (this.#isResting) return;
-    this.#isResting = true;
-    setImmediate(() => {
-      this.#isResting = false;
-      if (this.#steps !== this.#stepsAtRest) return;
-      this.#mayHaveTurn = false;
-      this.#folder.endTurn();
-    });
-  }
-
   // A thread of the addon waits in the kernel, so neither the event loop nor libuv's pool is
   // blocked.
   #wait(note: string, { signal, lockTimeoutMs }: TransactOptions): Promise<NativeLock> {
@@ -72,7 +49,6 @@ export class StateLock {
     return new Promise((resolve, reject) => {
       let isSettled = false;
       const answer = (error?: NumalignError, lock?: NativeLock) => {
-        this.#mayHaveTurn = true;
         if (isSettled) lock?.release();
         else settle(() => (lock ? resolve(lock) : reject(explain(this.#path, error))));
       };

@@ -141,8 +141,8 @@ export class StateWriter {
     if (!good || change === undefined) return this.#replace(checkpoint, undefined, use);
     const sealed = sealText(change);
     const isLong = isDue(good.place) && this.#isPrepared(good);
-    if (isLong) this.#keepEarlier(good.place);
-    if (this.#isUnsynced || isLong) return this.#replace(checkpoint, { good, ...sealed }, use);
+    if (isLong) return this.#beginNext(checkpoint, { good, ...sealed }, use);
+    if (this.#isUnsynced) return this.#replace(checkpoint, { good, ...sealed }, use);
     try {
       journal.cutTail();
       const { line } = sealed;
@@ -185,13 +185,14 @@ export class StateWriter {
     this.#reader.journal.noteReplaced(before, { kind: 'good', checkpoint, place }, version);
   }
 
-  // A process may ask later what was in force when it started.
-  #keepEarlier({ end, seal }: JournalPlace): void {
-    if (end > MOST_KEPT || seal === '') return;
-    unlessRefused(() => {
-      const text = this.#reader.journal.file!.read(0, end).toString();
-      this.#folder.replace(EARLIER_FILE, text);
-    });
+  // Keeps the lines before, as a process may ask later what was in force when it started. Only once
+  // the new file has its room on the disk.
+  async #beginNext(checkpoint: Checkpoint, last: LastChange, use: LockUse): Promise<void> {
+    const { end, seal } = last.good.place;
+    const read = () => this.#reader.journal.file!.read(0, end).toString();
+    const lines = end <= MOST_KEPT && seal !== '' ? unlessRefused(read) : undefined;
+    await this.#replace(checkpoint, last, use);
+    if (lines !== undefined) unlessRefused(() => this.#folder.replace(EARLIER_FILE, lines));
   }
 
   /**

@@ -41,8 +41,9 @@ export function originOf({ mask, limit, pool, grants, isFromBefore }: MaskFacts)
 const ownGrants = (pods: readonly PodAssignment[]) =>
   pods.filter(({ owner }) => owner.kind === 'process' && isStartedBy(owner, process.pid));
 
-// A mask that came from numalign, also after the grants that it was for.
-const inherited = () => ({ mask: undefined as CpuSet | undefined });
+// A mask that came from numalign, also after the grants that it was for, and the last one of which the
+// state folder was asked.
+const inherited = () => ({ mask: undefined as CpuSet | undefined, asked: undefined as CpuSet | undefined });
 
 /**
  * The CPUs that were chosen for this process by its mask; undefined: none were, or the machine is
@@ -73,11 +74,13 @@ export async function noteMask(
   present: CpuSnapshot,
 ): Promise<void> {
   if (maskWish(topology, state, present) === undefined || stateDir === undefined) return;
+  const given = ENVIRONMENT.of(inherited);
+  const mask = chosenMask();
+  if (given.asked?.equals(mask)) return;
   // Few processes have a mask of their own.
   const { isFromBefore } = await import('../enforcement/members/earlier-masks.js');
-  const mask = chosenMask();
-  if (isFromBefore(stateDir, { mask, limit: topology.allowed, present }))
-    ENVIRONMENT.of(inherited).mask = mask;
+  given.asked = mask;
+  if (isFromBefore(stateDir, { mask, limit: topology.allowed, present })) given.mask = mask;
 }
 
 /** The same for a grant of this process; undefined too if the grant has CPUs outside the mask. */

@@ -262,7 +262,6 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
                            InstanceMethod<&FolderObject::open_journal>("openJournal"),
                            InstanceMethod<&FolderObject::try_lock_binding>("tryLock"),
                            InstanceMethod<&FolderObject::wait_lock>("waitLock"),
-                           InstanceMethod<&FolderObject::end_turn>("endTurn"),
                            InstanceMethod<&FolderObject::lock_number>("lockNumber"),
                            InstanceMethod<&FolderObject::give_up>("giveUp"),
                            InstanceMethod<&FolderObject::create_owner>("createOwner"),
@@ -442,10 +441,6 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     return *waiters_;
   }
   void forget_lock() { waiters_.reset(); }
-  // Ends the turn at the lock.
-  void end_turn(const Napi::CallbackInfo&) {
-    if (waiters_) waiters_->queue.end_turn();
-  }
   // (number): true if the request was still waiting; if not, its callback has run or will run.
   Napi::Value give_up(const Napi::CallbackInfo& info) {
     auto id = static_cast<uint64_t>(to_int(info[0], "the request"));

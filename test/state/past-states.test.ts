@@ -23,7 +23,7 @@ const now = async () => {
 function namesBetween(stateDir: string, from: number, to = from): string[] {
   const folder = openExisting(stateDir)!;
   try {
-    return statesBetween(folder, from, to).map(({ assignments }) =>
+    return [...statesBetween(folder, from, to)].map(({ assignments }) =>
       assignments.pods.map(({ name }) => name).join(' '),
     );
   } finally {

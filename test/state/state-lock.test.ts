@@ -16,7 +16,6 @@ function lockOf() {
   const world = {
     isFree: false,
     refuses: undefined as Error | undefined,
-    endedTurns: 0,
     text: '0000000000000003\n17 other\n',
   };
   const tries: (boolean | undefined)[] = [];
@@ -37,7 +36,6 @@ function lockOf() {
       return gives.push(give) - 1;
     },
     giveUp: (request: number) => void givenUp.push(request),
-    endTurn: () => void world.endedTurns++,
     read: () => Buffer.from(world.text),
   } as unknown as NativeFolder;
   const lock = new StateLock(PATH, folder, prepare);
@@ -145,43 +143,5 @@ describe('the lock of a state', () => {
     vi.advanceTimersByTime(250);
     expect(await waiting).toMatchObject(explained);
     expect(thrownBy(() => lock.take(OPTIONS))).toMatchObject(explained);
-  });
-
-  it('lets others go on after a turn in which no other step follows', async () => {
-    const { lock, world, gives, lockBy } = lockOf();
-    const taken = lock.take(OPTIONS);
-    gives[0]!(undefined, lockBy('waited'));
-    await taken;
-    lock.rest();
-    expect(world.endedTurns).toBe(0);
-    await turn();
-    expect(world.endedTurns).toBe(1);
-    lock.rest();
-    await turn();
-    expect(world.endedTurns).toBe(1);
-  });
-
-  it('keeps its turn while one step follows the other', async () => {
-    const { lock, world, gives, lockBy } = lockOf();
-    const taken = lock.take(OPTIONS);
-    gives[0]!(undefined, lockBy('waited'));
-    await taken;
-    world.isFree = true;
-    lock.rest();
-    lock.take(OPTIONS);
-    await turn();
-    expect(world.endedTurns).toBe(0);
-    lock.rest();
-    await turn();
-    expect(world.endedTurns).toBe(1);
-  });
-
-  it('has no turn to end if it did not wait', async () => {
-    const { lock, world } = lockOf();
-    world.isFree = true;
-    lock.take(OPTIONS);
-    lock.rest();
-    await turn();
-    expect(world.endedTurns).toBe(0);
   });
 });

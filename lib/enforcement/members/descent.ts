@@ -55,12 +55,13 @@ export function childrenOf(pid: number): number[] {
 }
 
 /**
- * The parents of a process, the nearest first. An orphan has another parent. proc(5): the 4th field.
+ * The parents of a process, the nearest first; the last is the first process of its pid namespace. An
+ * orphan has another parent. proc(5): the 4th field.
  */
 export function parentsOf(pid: number): number[] {
   const parents: number[] = [];
   try {
-    for (let at = Number(statOf(pid).parent); at > 1 && !parents.includes(at); at = Number(statOf(at).parent))
+    for (let at = Number(statOf(pid).parent); at > 0 && !parents.includes(at); at = Number(statOf(at).parent))
       parents.push(at);
   } catch {
     // One of them has ended in the meantime.

@@ -22,9 +22,10 @@ export interface MaskQuestion {
   readonly present: CpuSnapshot;
 }
 
-// Whether a process has loaded the addon, by the file's path. Most that have were members.
+// Whether a process has loaded the addon, also one that an update has removed since. Most that have
+// were members.
 const hasNumalign = ({ pid }: ProcessIdentity) =>
-  /\/numalign\b[^\n]*\.node$/m.test(textOf(`/proc/${pid}/maps`) ?? '');
+  /\/numalign(\.\w+)?\.node( \(deleted\))?$/m.test(textOf(`/proc/${pid}/maps`) ?? '');
 
 // The record tells when a state was in force, /proc when a process started, both not exactly. Masks
 // change some milliseconds before or after a commit.
@@ -37,10 +38,9 @@ const SLACK_MS = 250;
  * that grant had this mask when it started. What has ended may have been one of these.
  */
 export function isFromBefore(stateDir: string, { mask, limit, present }: MaskQuestion): boolean {
-  const lineage = lineageOf(mask);
-  const folder = lineage && unlessRefused(() => openExisting(stateDir));
+  const folder = unlessRefused(() => openExisting(stateDir));
   if (!folder) return false;
-  const { heirs, began, starter } = lineage;
+  const { heirs, began, starter } = lineageOf(mask);
   const own = mask.intersection(limit);
   const all = present.online.difference(present.isolated).intersection(limit);
   const isPoolOf = (state: Assignments) => {
@@ -53,13 +53,16 @@ export function isFromBefore(stateDir: string, { mask, limit, present }: MaskQue
     pods.some((pod) => mayBeOwner(pod.owner) && own.isSubsetOf(cpusOf(pod)));
   const judge = (members: SharedMembers) => {
     if (heirs.some((each) => members.hasGiven(each, mask, all))) return true;
-    const mayBeMember =
-      starter === 'ended' ||
-      (starter !== undefined && (members.registry.knows(starter) || hasNumalign(starter)));
+    if (starter === undefined) return false;
+    let isMember: boolean | undefined;
+    const mayBeMember = () =>
+      (isMember ??= starter === 'ended' || members.registry.knows(starter) || hasNumalign(starter));
     const bootId = readBootId();
-    return statesBetween(folder, began - SLACK_MS, began + SLACK_MS)
-      .filter((state) => state.bootId === bootId)
-      .some(({ assignments }) => (mayBeMember && isPoolOf(assignments)) || isGrantOf(assignments));
+    for (const state of statesBetween(folder, began - SLACK_MS, began + SLACK_MS)) {
+      if (state.bootId !== bootId) continue;
+      if (isGrantOf(state.assignments) || (isPoolOf(state.assignments) && mayBeMember())) return true;
+    }
+    return false;
   };
   try {
     const look = (members?: NativeFolder) =>

@@ -23,8 +23,8 @@ export interface Lineage {
   readonly starter: ProcessIdentity | 'ended' | undefined;
 }
 
-/** The lineage of this process with this mask; undefined if it cannot be seen. */
-export function lineageOf(mask: CpuSet): Lineage | undefined {
+/** The lineage of this process with this mask, as far as it can be seen. */
+export function lineageOf(mask: CpuSet): Lineage {
   try {
     const all = [process.pid, ...parentsOf(process.pid)];
     const other = all.findIndex((pid) => pid !== process.pid && !hasMask(pid, mask));
@@ -35,8 +35,9 @@ export function lineageOf(mask: CpuSet): Lineage | undefined {
     const starter = typeof parent === 'number' ? identifyProcess(parent) : parent;
     return { heirs, began: startTimeOf(first), starter };
   } catch {
-    // One of them has ended meanwhile.
-    return undefined;
+    // One of them has ended meanwhile, or /proc hides it.
+    const self = identifySelf();
+    return { heirs: [self], began: startTimeOf(self), starter: undefined };
   }
 }
 

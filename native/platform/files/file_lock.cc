@@ -25,11 +25,12 @@ struct flock lock_on(LockRange range, short type = F_WRLCK) {
 }
 
 // The byte that is the lock, the turnstile byte that waiters pass one after the other, and the byte
-// of the turn. Earlier versions know no turns; the earliest lock the whole file, and so all bytes.
+// of the turn. Earlier versions do not respect
+// turns; the earliest lock the whole file, and so all bytes.
 constexpr LockRange kLockByte = {0, 1};
 constexpr LockRange kTurnstileByte = {1, 1};
 constexpr LockRange kTurnByte = {2, 1};
-constexpr LockRange kBytesBefore = {1, 2};
+constexpr LockRange kTurnstileAndTurn = {1, 2};
 constexpr LockRange kAllBytes = {0, 3};
 
 // True if the bytes were locked (or unlocked with F_UNLCK); false if they are taken and `block` is
@@ -48,7 +49,7 @@ Result<bool> lock_bytes(int fd, LockRange bytes, short type, bool block) {
 Result<bool> lock_if_free(int fd) {
   Result<bool> locked = lock_bytes(fd, kAllBytes, F_WRLCK, false);
   if (!locked.ok() || !locked.value()) return locked;
-  return lock_bytes(fd, kBytesBefore, F_UNLCK, false);
+  return lock_bytes(fd, kTurnstileAndTurn, F_UNLCK, false);
 }
 
 // The first line of the file: a number with this many digits.
@@ -110,8 +111,8 @@ class Condition {
   // REQUIRES: the mutex is locked by this thread
   void wait_until(std::mutex& mutex, std::chrono::steady_clock::time_point end,
                   const std::function<bool()>& is_met) {
-    const auto since_boot = std::chrono::duration_cast<std::chrono::nanoseconds>(end.time_since_epoch());
-    const timespec until = {since_boot.count() / 1'000'000'000, since_boot.count() % 1'000'000'000};
+    const auto since_epoch = std::chrono::duration_cast<std::chrono::nanoseconds>(end.time_since_epoch());
+    const timespec until = {since_epoch.count() / 1'000'000'000, since_epoch.count() % 1'000'000'000};
     while (!is_met())
       if (pthread_cond_timedwait(&condition_, mutex.native_handle(), &until) == ETIMEDOUT) return;
   }
@@ -239,6 +240,7 @@ void HeldLock::set_number(uint64_t number) {
 
 void HeldLock::release() {
   if (!open_.fd.valid()) return;
+  file_->is_held_ = false;
   // Does not close the descriptor, because a child before its exec may have a copy.
   if (open_.forks == forks && lock_bytes(open_.fd.get(), kLockByte, F_UNLCK, false).ok())
     file_->keep(std::move(open_));
@@ -259,15 +261,27 @@ uint64_t number_in_lock_file(const Folder& folder, const std::string& name) {
   return before;
 }
 
+bool LockTurn::is_on() const {
+  return file_ && file_->steps_left() > 0 && std::chrono::steady_clock::now() < until_;
+}
+
+std::chrono::steady_clock::time_point LockTurn::next_look() const {
+  return std::min(until_, std::chrono::steady_clock::now() + limits_.idle);
+}
+
 void LockTurn::end() {
   if (file_) file_->steps_left_ = 0;
   file_.reset();
-  fd_.reset();
+  // Closing alone leaves the bytes to a child before its exec.
+  if (open_.fd.valid() && open_.forks == forks)
+    (void)lock_bytes(open_.fd.get(), kTurnstileAndTurn, F_UNLCK, false);
+  open_.fd.reset();
 }
 
 // Closes a descriptor after an error, with whatever it has locked.
 Result<std::optional<HeldLock>> LockFile::try_lock(bool past_turnstile) {
-  const bool passes = past_turnstile || has_turn();
+  const bool has_turn = steps_left_ > 0;
+  const bool passes = past_turnstile || has_turn;
   for (;;) {
     Result<LockDescriptor> opened = open();
     if (!opened.ok()) return opened.error();
@@ -277,7 +291,7 @@ Result<std::optional<HeldLock>> LockFile::try_lock(bool past_turnstile) {
     if (!locked.ok()) return lock_error(locked.error());
     if (!leads_to(file.inode)) continue;
     if (locked.value()) {
-      if (passes) steps_left_--;
+      if (has_turn) steps_left_--;
       return std::optional(hold(std::move(file)));
     }
     keep(std::move(file));
@@ -289,7 +303,7 @@ Result<std::optional<HeldLock>> LockFile::try_lock(bool past_turnstile) {
 // one there already.
 Result<HeldLock> LockFile::wait(LockTurn& turn, const OnNext& on_next) {
   for (;;) {
-    if (!turn.is_on() || !leads_to(turn.inode_)) {
+    if (!turn.is_on() || !leads_to(turn.open_.inode)) {
       if (Result<Done> entered = enter(turn, on_next); !entered.ok()) return entered.error();
     }
     Result<LockDescriptor> opened = open();
@@ -301,13 +315,15 @@ Result<HeldLock> LockFile::wait(LockTurn& turn, const OnNext& on_next) {
     Result<bool> locked = lock_bytes(file.fd.get(), kLockByte, F_WRLCK, true);
     if (!locked.ok()) return lock_error(locked.error());
     if (!leads_to(file.inode)) continue;
-    if (!turn.has_waited_) {
+    if (turn.file_) {
+      steps_left_--;
+    } else if (!turn.has_waited_ || turn.open_.inode != file.inode) {
       turn.end();
-    } else if (!turn.file_) {
-      (void)lock_bytes(turn.fd_.get(), kTurnstileByte, F_UNLCK, false);
-      turn.until_ = std::chrono::steady_clock::now() + turn.time_;
+    } else {
+      (void)lock_bytes(turn.open_.fd.get(), kTurnstileByte, F_UNLCK, false);
+      turn.until_ = std::chrono::steady_clock::now() + turn.limits_.time;
       turn.file_ = shared_from_this();
-      steps_left_ = LockTurn::kSteps - 1;
+      steps_left_ = turn.limits_.steps - 1;
     }
     return hold(std::move(file));
   }
@@ -315,19 +331,15 @@ Result<HeldLock> LockFile::wait(LockTurn& turn, const OnNext& on_next) {
 
 Result<Done> LockFile::enter(LockTurn& turn, const OnNext& on_next) {
   turn.end();
-  Result<UniqueFd> fd = folder_->open_file(name_, true, false);
-  if (!fd.ok()) return fd.error();
-  struct stat s;
-  if (fstat(fd.value().get(), &s) != 0)
-    return syscall_error("fstat", "cannot look at " + name_ + " in " + folder_->path());
-  turn.fd_ = std::move(fd).value();
-  turn.inode_ = s.st_ino;
+  Result<LockDescriptor> opened = open_another();
+  if (!opened.ok()) return opened.error();
+  turn.open_ = std::move(opened).value();
   turn.has_waited_ = false;
   for (LockRange byte : {kTurnstileByte, kTurnByte}) {
-    Result<bool> entered = lock_bytes(turn.fd_.get(), byte, F_WRLCK, false);
+    Result<bool> entered = lock_bytes(turn.open_.fd.get(), byte, F_WRLCK, false);
     if (entered.ok() && !entered.value()) {
       turn.has_waited_ = true;
-      entered = lock_bytes(turn.fd_.get(), byte, F_WRLCK, true);
+      entered = lock_bytes(turn.open_.fd.get(), byte, F_WRLCK, true);
     }
     if (!entered.ok()) return lock_error(entered.error());
   }
@@ -336,6 +348,7 @@ Result<Done> LockFile::enter(LockTurn& turn, const OnNext& on_next) {
 }
 
 HeldLock LockFile::hold(LockDescriptor file) {
+  is_held_ = true;
   HeldLock held(shared_from_this(), std::move(file));
   held.sign();
   return held;
@@ -351,6 +364,10 @@ Result<LockDescriptor> LockFile::open() {
     LockDescriptor spare = std::move(spare_);
     if (spare.fd.valid() && spare.forks == forks) return spare;
   }
+  return open_another();
+}
+
+Result<LockDescriptor> LockFile::open_another() const {
   Result<UniqueFd> fd = folder_->open_file(name_, true, false);
   if (!fd.ok()) return fd.error();
   struct stat s;
@@ -371,7 +388,7 @@ void LockFile::keep(LockDescriptor spare) {
 
 struct LockQueue::State {
   std::shared_ptr<LockFile> file;
-  std::chrono::steady_clock::duration turn;
+  TurnLimits limits;
   std::mutex mutex;
   Condition changed;
   std::deque<Request> requests;
@@ -379,10 +396,9 @@ struct LockQueue::State {
   bool ends_turn = false;
 };
 
-LockQueue::LockQueue(std::shared_ptr<LockFile> file, std::chrono::steady_clock::duration turn)
-    : state_(std::make_shared<State>()) {
+LockQueue::LockQueue(std::shared_ptr<LockFile> file, TurnLimits limits) : state_(std::make_shared<State>()) {
   state_->file = std::move(file);
-  state_->turn = turn;
+  state_->limits = limits;
 }
 
 LockQueue::~LockQueue() {
@@ -415,9 +431,9 @@ Result<uint64_t> LockQueue::wait(Deliver deliver, LockFile::OnNext on_next) {
 }
 
 Result<std::optional<HeldLock>> LockQueue::try_lock(bool past_turnstile) {
-  const bool had_turn = state_->file->has_turn();
+  const bool had_turn = state_->file->steps_left() > 0;
   Result<std::optional<HeldLock>> lock = state_->file->try_lock(past_turnstile);
-  if (had_turn && !state_->file->has_turn()) end_turn();
+  if (had_turn && state_->file->steps_left() <= 0) end_turn();
   return lock;
 }
 
@@ -433,7 +449,7 @@ bool LockQueue::give_up(uint64_t request) {
 }
 
 void LockQueue::run(std::shared_ptr<State> state) {
-  LockTurn turn(state->turn);
+  LockTurn turn(state->limits);
   for (;;) {
     Result<HeldLock> held = state->file->wait(turn, [&] {
       std::lock_guard lock(state->mutex);
@@ -447,10 +463,14 @@ void LockQueue::run(std::shared_ptr<State> state) {
       state->requests.pop_front();
       deliver(std::move(held));
     }
-    // Others wait while this process may want the lock again.
-    if (turn.is_on())
-      state->changed.wait_until(state->mutex, turn.until(),
-                                [&] { return state->ends_turn || !state->requests.empty(); });
+    // Others wait while this process may want the lock again, and does.
+    const auto is_called = [&] { return state->ends_turn || !state->requests.empty(); };
+    for (int seen = 0; turn.is_on() && !is_called();) {
+      const int left = state->file->steps_left();
+      if (left == seen && !state->file->is_held()) break;
+      seen = left;
+      state->changed.wait_until(state->mutex, turn.next_look(), is_called);
+    }
     if (state->ends_turn || state->requests.empty()) turn.end();
     if (state->requests.empty()) {
       state->running = false;

@@ -62,41 +62,45 @@ bool is_file_of(const Folder& folder, const std::string& name, int fd);
 
 class LockFile;
 
-// A process's turn at a lock that a crowd wants: it may take the lock again before all that wait,
-// for some steps and some time. Without turns, each step begins in another process, which has to be
-// woken and whose caches are cold. Begins where others waited before; used on the waiting thread.
-class LockTurn {
- public:
-  static constexpr int kSteps = 16;
-  static constexpr std::chrono::milliseconds kTime{5};
-
-  explicit LockTurn(std::chrono::steady_clock::duration time = kTime) : time_(time) {}
-  LockTurn(const LockTurn&) = delete;
-  LockTurn& operator=(const LockTurn&) = delete;
-  ~LockTurn() { end(); }
-  bool is_on() const { return file_ != nullptr && std::chrono::steady_clock::now() < until_; }
-  // REQUIRES: is_on()
-  std::chrono::steady_clock::time_point until() const { return until_; }
-  // Lets others go on.
-  void end();
-
- private:
-  friend class LockFile;
-
-  const std::chrono::steady_clock::duration time_;
-  UniqueFd fd_;  // has the bytes of the turnstile and of the turn, never that of the lock
-  uint64_t inode_ = 0;
-  bool has_waited_ = false;
-  std::shared_ptr<LockFile> file_;  // while the turn is on
-  std::chrono::steady_clock::time_point until_;
-};
-
 // An open lock file. Two holders never share an open file description, because both would have its
 // locks. `forks`: identifies the process, among those that forked from one another, that opened it.
 struct LockDescriptor {
   UniqueFd fd;
   uint64_t inode = 0;
   unsigned forks = 0;
+};
+
+// How long a turn is, see LockTurn.
+struct TurnLimits {
+  int steps = 16;
+  std::chrono::steady_clock::duration time = std::chrono::milliseconds(5);
+  // It ends if its process does not take the lock for this long.
+  std::chrono::steady_clock::duration idle = std::chrono::milliseconds(1);
+};
+
+// A process's turn at a lock that a crowd wants: it may take the lock again before all that wait.
+// Without turns, each step begins in another process, which has to be woken and whose caches are
+// cold. Begins where others waited before; used on the waiting thread.
+class LockTurn {
+ public:
+  explicit LockTurn(TurnLimits limits = {}) : limits_(limits) {}
+  LockTurn(const LockTurn&) = delete;
+  LockTurn& operator=(const LockTurn&) = delete;
+  ~LockTurn() { end(); }
+  bool is_on() const;
+  // When to look whether the process has used its turn meanwhile. REQUIRES: is_on()
+  std::chrono::steady_clock::time_point next_look() const;
+  // Lets others go on. In a forked child, closes only the child's copy.
+  void end();
+
+ private:
+  friend class LockFile;
+
+  const TurnLimits limits_;
+  LockDescriptor open_;  // has the bytes of the turnstile and of the turn, never that of the lock
+  bool has_waited_ = false;
+  std::shared_ptr<LockFile> file_;  // once the turn has begun
+  std::chrono::steady_clock::time_point until_;
 };
 
 // The exclusive lock on one file of a folder, held until released or destroyed. Movable between
@@ -147,11 +151,12 @@ class LockFile : public std::enable_shared_from_this<LockFile> {
   LockFile(std::shared_ptr<const Folder> folder, std::string name, std::string note)
       : folder_(std::move(folder)), name_(std::move(name)), note_(std::move(note)) {}
 
-  // Takes the lock if it is free, and no process waits or has its turn. With `past_turnstile`, even
-  // then: if that process were stopped, it would keep all others from a free lock.
+  // Takes the lock if it is free, and no other process waits or has its turn, unless this one has.
+  // With `past_turnstile`, even then: a stopped process would keep all others from a free lock.
   Result<std::optional<HeldLock>> try_lock(bool past_turnstile = false);
-  // True if the turn that began here has steps left.
-  bool has_turn() const { return steps_left_ > 0; }
+  // How often this process may still take the lock in its turn.
+  int steps_left() const { return steps_left_; }
+  bool is_held() const { return is_held_; }
   // Called on the waiting thread when only the holder is left before it, if others were too.
   using OnNext = std::function<void()>;
   // Blocks until the lock is free, behind earlier waiters unless the turn is on. If there were some,
@@ -166,6 +171,7 @@ class LockFile : public std::enable_shared_from_this<LockFile> {
 
   // Enters the line, and waits there for the turn.
   Result<Done> enter(LockTurn& turn, const OnNext& on_next);
+  Result<LockDescriptor> open_another() const;
   HeldLock hold(LockDescriptor file);
   Error lock_error(const Error& error) const;
   Result<LockDescriptor> open();
@@ -177,20 +183,20 @@ class LockFile : public std::enable_shared_from_this<LockFile> {
   const std::string name_;
   const std::string note_;
   std::mutex mutex_;
-  LockDescriptor spare_;             // not locked; guarded by the mutex
-  std::atomic<int> steps_left_ = 0;  // of the turn
+  LockDescriptor spare_;  // not locked; guarded by the mutex
+  std::atomic<int> steps_left_ = 0;
+  std::atomic<bool> is_held_ = false;
 };
 
-// Waits for the lock of one file, behind earlier waiters. A thread blocks in the kernel, at most
-// one per queue; requests are served in order. Giving up a request costs nothing: the thread goes
-// on waiting for the next one, or releases the lock.
+// Waits for the lock of one file, behind earlier waiters. A thread blocks in the kernel, or sleeps
+// in a turn, at most one per queue; requests are served in order. Giving up a request costs nothing: the
+// thread goes on waiting for the next one, or releases the lock.
 class LockQueue {
  public:
   // Called on the waiting thread, once for each request that was not given up.
   using Deliver = std::function<void(Result<HeldLock>)>;
 
-  explicit LockQueue(std::shared_ptr<LockFile> file,
-                     std::chrono::steady_clock::duration turn = LockTurn::kTime);
+  explicit LockQueue(std::shared_ptr<LockFile> file, TurnLimits limits = {});
   // Gives up all waiting requests.
   ~LockQueue();
 
@@ -201,8 +207,6 @@ class LockQueue {
   bool give_up(uint64_t request);
   // As try_lock() of the file. The last step of a turn ends it, so that the next process gets ready.
   Result<std::optional<HeldLock>> try_lock(bool past_turnstile = false);
-  // Ends the turn, if there is one: this process has nothing to do under the lock at present.
-  void end_turn();
 
  private:
   struct Request {
@@ -211,6 +215,7 @@ class LockQueue {
     LockFile::OnNext on_next;
   };
   struct State;
+  void end_turn();
   static void run(std::shared_ptr<State> state);
   std::shared_ptr<State> state_;
 };

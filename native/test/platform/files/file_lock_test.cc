@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -343,7 +344,9 @@ TEST(FileLock, IsSeenAsHeldElsewhereThroughEveryOtherDescription) {
 // Returns once as many processes are blocked, at the turnstile, the turn or the lock.
 void wait_for_blocked(const Folder& folder, size_t count) {
   const std::string file = ":" + std::to_string(folder.version("lock").value()->inode) + " ";
+  const auto end = std::chrono::steady_clock::now() + 30s;
   for (size_t found = 0; found < count;) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end);
     found = 0;
     std::ifstream locks("/proc/locks");
     for (std::string line; std::getline(locks, line);)
@@ -357,14 +360,18 @@ void wait_for_blocked(const Folder& folder, size_t count) {
 class LockTurnTest : public testing::Test {
  protected:
   using Taken = std::promise<HeldLock>;
+  static constexpr TurnLimits kEndless = {.steps = 16, .time = 1h, .idle = 1h};
   static LockQueue::Deliver deliver(Taken& taken) {
     return [&](Result<HeldLock> lock) { taken.set_value(std::move(lock).value()); };
   }
 
   // Ends with the lock free, the turn of `turn_`, and `later_` waiting for the end of it.
-  void begin(std::chrono::steady_clock::duration time) {
+  void begin(TurnLimits limits = kEndless) { begin_holding(limits).release(); }
+  // Ends with the lock held instead.
+  HeldLock begin_holding(TurnLimits limits) {
     std::optional<HeldLock> holder = try_lock_or_die(folder_);
-    turn_ = std::make_unique<LockQueue>(lock_file(open(temporary_)), time);
+    turn_file_ = lock_file(open(temporary_));
+    turn_ = std::make_unique<LockQueue>(turn_file_, limits);
     Taken first, second;
     (void)first_.wait(deliver(first));
     wait_for_blocked(*folder_, 1);
@@ -375,7 +382,7 @@ class LockTurnTest : public testing::Test {
     HeldLock lock = second.get_future().get();
     (void)later_.wait(deliver(taken_later_));
     wait_for_blocked(*folder_, 1);
-    lock.release();
+    return lock;
   }
   bool is_taken_later(std::chrono::milliseconds within) {
     return later_result_.wait_for(within) == std::future_status::ready;
@@ -383,6 +390,7 @@ class LockTurnTest : public testing::Test {
 
   TemporaryFolder temporary_;
   std::shared_ptr<const Folder> folder_ = open(temporary_);
+  std::shared_ptr<LockFile> turn_file_;
   Taken taken_later_;
   std::future<HeldLock> later_result_ = taken_later_.get_future();
   // Last, as they must not outlive what they deliver to.
@@ -392,48 +400,81 @@ class LockTurnTest : public testing::Test {
 };
 
 TEST_F(LockTurnTest, LetsAProcessTakeTheLockAgainBeforeThoseThatWait) {
-  begin(1h);
-  for (int step = 1; step < LockTurn::kSteps; step++) {
-    std::optional<HeldLock> lock = turn_->try_lock().value();
-    ASSERT_TRUE(lock) << step;
-    EXPECT_FALSE(is_taken_later(0ms));
+  begin();
+  for (int step = 1; step < kEndless.steps; step++) {
+    EXPECT_FALSE(is_taken_later(0ms)) << step;
+    ASSERT_TRUE(turn_->try_lock().value()) << step;
   }
   EXPECT_TRUE(is_taken_later(30s));
   EXPECT_FALSE(turn_->try_lock().value());
 }
 
-TEST_F(LockTurnTest, EndsWithItsTime) {
-  begin(1ms);
+TEST_F(LockTurnTest, CountsRequestsThatWaitAsSteps) {
+  begin({.steps = 3, .time = 1h, .idle = 1h});
+  std::optional<HeldLock> passed = try_lock_or_die(*lock_file(folder_), true);
+  Taken taken;
+  (void)turn_->wait(deliver(taken));
+  passed->release();
+  taken.get_future().get().release();
+  EXPECT_FALSE(is_taken_later(20ms));
+  EXPECT_TRUE(turn_->try_lock().value());
   EXPECT_TRUE(is_taken_later(30s));
 }
 
-TEST_F(LockTurnTest, EndsIfItsProcessNeedsTheLockNoMore) {
-  begin(1h);
-  EXPECT_FALSE(is_taken_later(20ms));
-  turn_->end_turn();
+TEST_F(LockTurnTest, EndsWithItsTime) {
+  begin({.steps = 16, .time = 1ms, .idle = 1h});
   EXPECT_TRUE(is_taken_later(30s));
+}
+
+TEST_F(LockTurnTest, EndsIfItsProcessDoesNotUseIt) {
+  begin({.steps = 16, .time = 1h, .idle = 1ms});
+  EXPECT_TRUE(is_taken_later(30s));
+}
+
+TEST_F(LockTurnTest, StaysWhileItsProcessHoldsTheLock) {
+  HeldLock lock = begin_holding({.steps = 16, .time = 1h, .idle = 1ms});
+  std::this_thread::sleep_for(50ms);
+  EXPECT_GT(turn_file_->steps_left(), 0);
+}
+
+TEST_F(LockTurnTest, EndsThoughAChildHasACopyOfItsDescriptor) {
+  begin();
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char byte;
+    (void)!read(pipe_ends[0], &byte, 1);
+    _exit(0);
+  }
+  turn_.reset();
+  EXPECT_TRUE(is_taken_later(30s));
+  ASSERT_EQ(write(pipe_ends[1], "x", 1), 1);
+  waitpid(child, nullptr, 0);
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
 }
 
 TEST_F(LockTurnTest, EndsWithItsQueue) {
-  begin(1h);
+  begin();
   turn_.reset();
   EXPECT_TRUE(is_taken_later(30s));
 }
 
-TEST_F(LockTurnTest, KeepsOthersFromAFreeLockUnlessTheyPass) {
-  begin(1h);
-  EXPECT_FALSE(try_lock_or_die(folder_));
+TEST_F(LockTurnTest, LetsOthersPassToTheFreeLock) {
+  begin();
   EXPECT_TRUE(try_lock_or_die(*lock_file(folder_), true));
+  EXPECT_FALSE(is_taken_later(0ms));
 }
 
 TEST_F(LockTurnTest, ServesItsProcessFirstWhereAnotherHasPassed) {
-  begin(1h);
+  begin();
   std::optional<HeldLock> passed = try_lock_or_die(*lock_file(folder_), true);
   EXPECT_FALSE(turn_->try_lock().value());
   Taken taken;
   (void)turn_->wait(deliver(taken));
   passed->release();
-  HeldLock lock = taken.get_future().get();
+  EXPECT_EQ(taken.get_future().wait_for(30s), std::future_status::ready);
   EXPECT_FALSE(is_taken_later(0ms));
 }
 
@@ -441,7 +482,7 @@ TEST(LockQueue, GivesNoTurnWhereOnlyTheHolderWasBefore) {
   TemporaryFolder temporary;
   auto folder = open(temporary);
   std::optional<HeldLock> holder = try_lock_or_die(folder);
-  LockQueue queue(lock_file(folder), 1h);
+  LockQueue queue(lock_file(folder), {.steps = 16, .time = 1h, .idle = 1h});
   std::promise<HeldLock> taken;
   (void)queue.wait([&](Result<HeldLock> lock) { taken.set_value(std::move(lock).value()); });
   wait_for_turnstile(*folder);
