@@ -74,12 +74,14 @@ const OF_COMMAND = ['main.cjs', 'program.cjs', 'rolldown-runtime', 'shared', 'st
 const OF_LIBRARY = [
   'common',
   'door',
+  'groups',
   'index.cjs',
   'managers',
   'requests',
   'rolldown-runtime',
   'shared',
   'tools.cjs',
+  'workload',
 ];
 
 describe('the command', () => {
@@ -88,7 +90,7 @@ describe('the command', () => {
     expect(installed.runScripts()).toMatchObject({ status: 0, stderr: '' });
     const { status, compiled } = installed.runRefused();
     expect(status).toBe(126);
-    expect(compiled).toEqual(['managers', 'program.cjs', 'requests', 'shared', 'shared']);
+    expect(compiled).toEqual(['groups', 'managers', 'program.cjs', 'requests', 'shared', 'shared']);
   });
 
   it('loads no more for a run than it needs', () => {
