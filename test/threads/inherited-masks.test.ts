@@ -104,12 +104,18 @@ class Scene {
 
 const NO_WISH = [FIRST, 'no wish', 'ok'];
 
+/** A member that has left the first CPU to a grant. */
+async function squeezed() {
+  const scene = new Scene();
+  const member = await scene.member();
+  const holder = await scene.holder();
+  await member.does('until', WITHOUT_FIRST);
+  return { scene, member, holder };
+}
+
 describe.runIf(affinity().size > 1)('the shell of a member', () => {
   it('keeps to no mask of its member that closed before the grant ended', async () => {
-    const scene = new Scene();
-    const member = await scene.member();
-    const holder = await scene.holder();
-    await member.does('until', WITHOUT_FIRST);
+    const { scene, member, holder } = await squeezed();
     await member.does('start', ...scene.shell());
     await member.does('close');
     await holder.end();
@@ -117,10 +123,7 @@ describe.runIf(affinity().size > 1)('the shell of a member', () => {
   });
 
   it('keeps to no mask of its member that closed after the grant ended', async () => {
-    const scene = new Scene();
-    const member = await scene.member();
-    const holder = await scene.holder();
-    await member.does('until', WITHOUT_FIRST);
+    const { scene, member, holder } = await squeezed();
     await member.does('start', ...scene.shell());
     await holder.does('release');
     await member.does('until', ALL);
@@ -129,10 +132,7 @@ describe.runIf(affinity().size > 1)('the shell of a member', () => {
   });
 
   it('keeps to no mask that its member had kept when it started it, after all had ended', async () => {
-    const scene = new Scene();
-    const member = await scene.member();
-    const holder = await scene.holder();
-    await member.does('until', WITHOUT_FIRST);
+    const { scene, member, holder } = await squeezed();
     await member.does('close');
     await holder.does('release');
     await member.does('start', ...scene.shell());
@@ -140,10 +140,7 @@ describe.runIf(affinity().size > 1)('the shell of a member', () => {
   });
 
   it('keeps to no mask of its member that was killed', async () => {
-    const scene = new Scene();
-    const member = await scene.member();
-    const holder = await scene.holder();
-    await member.does('until', WITHOUT_FIRST);
+    const { scene, member, holder } = await squeezed();
     await member.does('start', ...scene.shell());
     await member.end();
     await holder.end();
