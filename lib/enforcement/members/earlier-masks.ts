@@ -9,7 +9,7 @@ import { textOf, unlessRefused } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { hasEnded, type ProcessIdentity } from '../../processes/process-identity.js';
-import { openExisting, withChild } from '../../state/folder/existing.js';
+import { withChild, withExisting } from '../../state/folder/existing.js';
 import { readBootId } from '../../state/folder/folder.js';
 import { statesBetween } from '../../state/past-states.js';
 import { lineageOf } from './lineage.js';
@@ -38,8 +38,6 @@ const SLACK_MS = 250;
  * that grant had this mask when it started. What has ended may have been one of these.
  */
 export function isFromBefore(stateDir: string, { mask, limit, present }: MaskQuestion): boolean {
-  const folder = unlessRefused(() => openExisting(stateDir));
-  if (!folder) return false;
   const { heirs, began, starter } = lineageOf(mask);
   const own = mask.intersection(limit);
   const all = present.online.difference(present.isolated).intersection(limit);
@@ -51,7 +49,7 @@ export function isFromBefore(stateDir: string, { mask, limit, present }: MaskQue
     kind === 'process' && (starter === 'ended' ? hasEnded(pid!) : starter?.pid === pid);
   const isGrantOf = ({ pods }: Assignments) =>
     pods.some((pod) => mayBeOwner(pod.owner) && own.isSubsetOf(cpusOf(pod)));
-  const judge = (members: SharedMembers) => {
+  const judge = (folder: NativeFolder, members: SharedMembers) => {
     if (heirs.some((each) => members.hasGiven(each, mask, all))) return true;
     if (starter === undefined) return false;
     let isMember: boolean | undefined;
@@ -64,11 +62,13 @@ export function isFromBefore(stateDir: string, { mask, limit, present }: MaskQue
     }
     return false;
   };
-  try {
-    const look = (members?: NativeFolder) =>
-      members !== undefined && judge(new SharedMembers(members, join(stateDir, 'members')));
-    return unlessRefused(() => withChild(folder, 'members', look), false);
-  } finally {
-    folder.close();
-  }
+  const path = join(stateDir, 'members');
+  const look = (folder?: NativeFolder) =>
+    folder !== undefined &&
+    withChild(
+      folder,
+      'members',
+      (members) => members !== undefined && judge(folder, new SharedMembers(members, path)),
+    );
+  return unlessRefused(() => withExisting(stateDir, look), false);
 }

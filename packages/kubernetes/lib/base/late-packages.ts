@@ -1,5 +1,5 @@
-// LatePackages: packages, and parts of Node, that are loaded at their first use. Not every node needs them, and each takes
-// some megabytes of its memory.
+// LatePackages: packages, and parts of Node, that are loaded at their first use. Not every node
+// needs them, and each takes some megabytes of its memory.
 import { createRequire } from 'node:module';
 
 const require = createRequire(import.meta.url);
