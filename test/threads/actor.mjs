@@ -20,6 +20,7 @@ const ACTIONS = {
   pin: () => void grant.pin(),
   release: () => grant.release(),
   close: () => manager.close(),
+  end: () => process.kill(process.pid, 'SIGKILL'),
   until: async (mask) => {
     while (String(affinity()) !== mask) await new Promise((resolve) => setTimeout(resolve, 10));
   },

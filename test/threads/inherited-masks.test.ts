@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { affinity } from '../../lib/machine/affinity.js';
 import { CpuSet } from '../../lib/machine/cpu-set.js';
+import { canUnshare } from '../support/rights.js';
 
 const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const ACTOR = at('actor.mjs');
@@ -157,6 +158,20 @@ describe.runIf(affinity().size > 1)('a child on a grant', () => {
     await owner.does('start', ...scene.shell());
     if (way === 'release') await owner.does('release');
     else await owner.end();
+    expect(await scene.answer()).toEqual(NO_WISH);
+  });
+
+  it.runIf(canUnshare)("keeps to no CPUs of the grant after another process has its owner's pid", async () => {
+    const scene = new Scene();
+    // A session of its own, below the first process of the namespace. The owner has pid 3 there, then `sleep`.
+    const session = ['unshare', '--pid', '--fork', '--mount-proc', '--kill-child', 'sh', '-c', 'setsid "$@"; :'];
+    const script = '"$@"; echo 2 >/proc/sys/kernel/ns_last_pid; sleep 600 & echo $!; wait';
+    const owner = scene.actor(...session, 'sh', 'sh', '-c', script, 'sh');
+    await owner.does('open');
+    await owner.does('acquire');
+    await owner.does('pin');
+    await owner.does('start', ...scene.shell());
+    expect(await owner.does('end')).toBe('3');
     expect(await scene.answer()).toEqual(NO_WISH);
   });
 });

@@ -8,7 +8,7 @@ import { type CpuSnapshot, sharedPool } from '../../account/pools.js';
 import { textOf, unlessRefused } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
-import { hasEnded, type ProcessIdentity } from '../../processes/process-identity.js';
+import { hasEnded, identifyProcess, type ProcessIdentity } from '../../processes/process-identity.js';
 import { withChild, withExisting } from '../../state/folder/existing.js';
 import { readBootId } from '../../state/folder/folder.js';
 import { statesBetween } from '../../state/past-states.js';
@@ -26,6 +26,10 @@ export interface MaskQuestion {
 // were members.
 const hasNumalign = ({ pid }: ProcessIdentity) =>
   /\/numalign(\.\w+)?\.node( \(deleted\))?$/m.test(textOf(`/proc/${pid}/maps`) ?? '');
+
+// Whether what has this pid now has had it since before this process started. Pids are reused.
+const isOlder = (pid: number, { start }: ProcessIdentity) =>
+  !hasEnded(pid) && Number(identifyProcess(pid)?.start ?? 0) < Number(start);
 
 // The record tells when a state was in force, /proc when a process started, both not exactly. Masks
 // change some milliseconds before or after a commit.
@@ -46,7 +50,7 @@ export function isFromBefore(stateDir: string, { mask, limit, present }: MaskQue
     return own.equals(pool.intersection(limit));
   };
   const mayBeOwner = ({ kind, pid }: OwnerRecord) =>
-    kind === 'process' && (starter === 'ended' ? hasEnded(pid!) : starter?.pid === pid);
+    kind === 'process' && (starter === 'ended' ? !isOlder(pid!, heirs.at(-1)!) : starter?.pid === pid);
   const isGrantOf = ({ pods }: Assignments) =>
     pods.some((pod) => mayBeOwner(pod.owner) && own.isSubsetOf(cpusOf(pod)));
   const judge = (folder: NativeFolder, members: SharedMembers) => {

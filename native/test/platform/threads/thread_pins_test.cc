@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -482,77 +484,104 @@ class Waiting {
   std::thread thread_;
 };
 
-// A thread with the id of one that has ended; nullptr if this user may not choose ids, or others
-// have taken it.
+// Runs a test's body where it alone chooses the ids of threads: in a namespace of its own, with its own
+// /proc. Elsewhere other programs on the machine would get ids that have just been used.
+template <typename Body>
+void in_pid_namespace(Body body) {
+  constexpr int kNoRight = 77;
+  auto run_forked = [](auto&& run) {
+    const pid_t child = fork();
+    if (child == 0) _exit(run());
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  };
+  // A process that has entered such a namespace starts no threads: its child does.
+  const int result = run_forked([&] {
+    if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) return kNoRight;
+    return run_forked([&] {
+      if (mount(nullptr, "/", nullptr, MS_PRIVATE | MS_REC, nullptr) != 0) return kNoRight;
+      if (mount("proc", "/proc", "proc", 0, nullptr) != 0) return kNoRight;
+      body();
+      return testing::Test::HasFailure() ? 1 : 0;
+    });
+  });
+  if (result == kNoRight) GTEST_SKIP() << "needs a namespace of processes";
+  EXPECT_EQ(result, 0) << "failed in the namespace, see above";
+}
+
+// A thread with the id of one that has ended. REQUIRES: in_pid_namespace.
 std::unique_ptr<Waiting> with_id_of(std::unique_ptr<Waiting> ended) {
   const pid_t tid = ended->tid();
   ended.reset();
   // Start times are counted in hundredths of a second.
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  for (int attempt = 0; attempt < 20; attempt++) {
-    std::ofstream("/proc/sys/kernel/ns_last_pid") << tid - 1 << std::flush;
-    auto next = std::make_unique<Waiting>();
-    if (next->tid() == tid) return next;
-  }
-  return nullptr;
+  std::ofstream("/proc/sys/kernel/ns_last_pid") << tid - 1 << std::flush;
+  auto next = std::make_unique<Waiting>();
+  EXPECT_EQ(next->tid(), tid);
+  return next;
 }
 
 TEST_F(ThreadPinsTest, InheritsNothingFromAnEndedThreadWithItsId) {
-  auto ended = std::make_unique<Waiting>();
-  const pid_t tid = ended->tid();
-  ASSERT_TRUE(set_affinity(tid, second_).ok());
-  pin_or_die(tid, first_, {"grant"});
-  const Scheduling nicer{.policy = SCHED_OTHER, .priority = 0, .nice = 4, .reset_on_fork = false};
-  ASSERT_TRUE(pins_.schedule(tid, nicer, "grant").ok());
-  std::unique_ptr<Waiting> next = with_id_of(std::move(ended));
-  if (!next) GTEST_SKIP() << "the id cannot be chosen";
-  EXPECT_TRUE(pins_.threads_for({"grant"}).value().empty());
-  ASSERT_TRUE(set_scheduling(tid, nicer).ok());
-  pin_or_die(tid, first_, {"grant"});
-  ASSERT_TRUE(pins_.undo("grant", all_).ok());
-  EXPECT_EQ(mask(tid), all_) << "its own mask, not what the ended thread had chosen";
-  EXPECT_EQ(get_scheduling(tid).value(), nicer) << "its own class";
+  in_pid_namespace([&] {
+    auto ended = std::make_unique<Waiting>();
+    const pid_t tid = ended->tid();
+    ASSERT_TRUE(set_affinity(tid, second_).ok());
+    pin_or_die(tid, first_, {"grant"});
+    const Scheduling nicer{.policy = SCHED_OTHER, .priority = 0, .nice = 4, .reset_on_fork = false};
+    ASSERT_TRUE(pins_.schedule(tid, nicer, "grant").ok());
+    std::unique_ptr<Waiting> next = with_id_of(std::move(ended));
+    EXPECT_TRUE(pins_.threads_for({"grant"}).value().empty());
+    ASSERT_TRUE(set_scheduling(tid, nicer).ok());
+    pin_or_die(tid, first_, {"grant"});
+    ASSERT_TRUE(pins_.undo("grant", all_).ok());
+    EXPECT_EQ(mask(tid), all_) << "its own mask, not what the ended thread had chosen";
+    EXPECT_EQ(get_scheduling(tid).value(), nicer) << "its own class";
+  });
 }
 
 TEST_F(ThreadPinsTest, InheritsNoChoiceThatCouldNotBeRequestedYet) {
-  auto ended = std::make_unique<Waiting>();
-  const pid_t tid = ended->tid();
-  ASSERT_TRUE(set_affinity(tid, first_).ok());
-  pin_or_die(tid, first_, {"grant"});
-  ASSERT_TRUE(pins_.undo("grant", second_).ok()) << "the pool has nothing of its choice";
-  std::unique_ptr<Waiting> next = with_id_of(std::move(ended));
-  if (!next) GTEST_SKIP() << "the id cannot be chosen";
-  EXPECT_EQ(pins_.settle_choices(all_, true).value(), 0);
+  in_pid_namespace([&] {
+    auto ended = std::make_unique<Waiting>();
+    const pid_t tid = ended->tid();
+    ASSERT_TRUE(set_affinity(tid, first_).ok());
+    pin_or_die(tid, first_, {"grant"});
+    ASSERT_TRUE(pins_.undo("grant", second_).ok()) << "the pool has nothing of its choice";
+    std::unique_ptr<Waiting> next = with_id_of(std::move(ended));
+    EXPECT_EQ(pins_.settle_choices(all_, true).value(), 0);
+  });
 }
 
 TEST_F(ThreadPinsTest, BringsThreadsBackThatHaveNotEnded) {
-  Waiting unpinned;
-  auto ended = std::make_unique<Waiting>();
-  auto reborn = std::make_unique<Waiting>();
-  const PinTarget part{"grant", "io"};
-  pin_or_die(-1, first_, {"grant"});
-  pin_or_die(0, second_, part);
-  const Scheduling nicer{.policy = SCHED_OTHER, .priority = 0, .nice = 4, .reset_on_fork = false};
-  ASSERT_TRUE(pins_.schedule(unpinned.tid(), nicer, "grant").ok());
-  Waiting born;
-  ASSERT_TRUE(set_affinity(born.tid(), first_).ok());
-  Result<Undone> undone = pins_.undo("grant", all_);
-  ASSERT_TRUE(undone.ok());
-  EXPECT_EQ(mask(unpinned.tid()), all_);
-  EXPECT_EQ(mask(born.tid()), all_);
-  ended.reset();
-  reborn = with_id_of(std::move(reborn));
-  undone.value().come_back();
-  EXPECT_EQ(mask(), second_);
-  EXPECT_EQ(mask(unpinned.tid()), first_);
-  EXPECT_EQ(mask(born.tid()), first_) << "as it was born there";
-  if (reborn) EXPECT_EQ(mask(reborn->tid()), all_) << "another thread with the id";
-  EXPECT_EQ(pins_.threads_for(part).value(), std::vector<pid_t>{current_thread_id()});
-  const std::vector<pid_t> rest = pins_.threads_for({"grant"}).value();
-  EXPECT_EQ(std::ranges::count(rest, unpinned.tid()), 1);
-  EXPECT_EQ(std::ranges::count(rest, born.tid()), 1) << "the grant has the whole process again";
-  ASSERT_TRUE(pins_.undo("grant", all_).ok());
-  for (pid_t tid : {current_thread_id(), unpinned.tid(), born.tid()}) EXPECT_EQ(mask(tid), all_);
+  in_pid_namespace([&] {
+    Waiting unpinned;
+    auto ended = std::make_unique<Waiting>();
+    auto reborn = std::make_unique<Waiting>();
+    const PinTarget part{"grant", "io"};
+    pin_or_die(-1, first_, {"grant"});
+    pin_or_die(0, second_, part);
+    const Scheduling nicer{.policy = SCHED_OTHER, .priority = 0, .nice = 4, .reset_on_fork = false};
+    ASSERT_TRUE(pins_.schedule(unpinned.tid(), nicer, "grant").ok());
+    Waiting born;
+    ASSERT_TRUE(set_affinity(born.tid(), first_).ok());
+    Result<Undone> undone = pins_.undo("grant", all_);
+    ASSERT_TRUE(undone.ok());
+    EXPECT_EQ(mask(unpinned.tid()), all_);
+    EXPECT_EQ(mask(born.tid()), all_);
+    ended.reset();
+    reborn = with_id_of(std::move(reborn));
+    undone.value().come_back();
+    EXPECT_EQ(mask(), second_);
+    EXPECT_EQ(mask(unpinned.tid()), first_);
+    EXPECT_EQ(mask(born.tid()), first_) << "as it was born there";
+    EXPECT_EQ(mask(reborn->tid()), all_) << "another thread with the id";
+    EXPECT_EQ(pins_.threads_for(part).value(), std::vector<pid_t>{current_thread_id()});
+    const std::vector<pid_t> rest = pins_.threads_for({"grant"}).value();
+    EXPECT_EQ(std::ranges::count(rest, unpinned.tid()), 1);
+    EXPECT_EQ(std::ranges::count(rest, born.tid()), 1) << "the grant has the whole process again";
+    ASSERT_TRUE(pins_.undo("grant", all_).ok());
+    for (pid_t tid : {current_thread_id(), unpinned.tid(), born.tid()}) EXPECT_EQ(mask(tid), all_);
+  });
 }
 
 TEST_F(ThreadPinsTest, BringsASharedThreadBackToItsGrant) {
