@@ -7,10 +7,11 @@ import {
   renameSync,
   rmSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { emptyAssignments } from '../../lib/account/assignments.js';
 import { native } from '../../lib/base/native.js';
 import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';
@@ -114,6 +115,20 @@ describe('a state file that grows', () => {
     expect([follower.good, follower.file, follower.wholeReads]).toEqual([undefined, undefined, 2]);
   });
 
+  it('is not read whole while a line is being added: its time changes before its size does', () => {
+    const { file, folder, follower, found } = following(FIRST);
+    found();
+    const version = folder.version.bind(folder);
+    vi.spyOn(folder, 'version').mockImplementationOnce((name) => {
+      const size = version(name)!.replace(/\d+$/, '1');
+      appendFileSync(file, SECOND);
+      return size;
+    });
+    expect([found(), follower.wholeReads]).toEqual([2, 1]);
+    utimesSync(file, 1, 1);
+    expect([found(), follower.wholeReads]).toEqual([2, 2]);
+  });
+
   it('is missing once it is removed, and is read whole if it comes back', () => {
     const { file, follower, found, replace } = following(FIRST);
     found();
@@ -149,6 +164,19 @@ describe('a state file that another one follows', () => {
     expect([found(), follower.wholeReads]).toEqual([3, 1]);
     appendFileSync(file, lineAfter(at(3)).line);
     expect([found(), follower.wholeReads]).toEqual([4, 1]);
+  });
+
+  it('is read on there, and not whole, also if the new file grows while it is opened', () => {
+    const { file, folder, follower, found, replace } = following(FIRST);
+    found();
+    replace(encodeJournal(at(1), encodeJournal(at(1), null).place.seal).bytes);
+    const openJournal = folder.openJournal.bind(folder);
+    vi.spyOn(folder, 'openJournal').mockImplementationOnce((name) => {
+      appendFileSync(file, SECOND);
+      return openJournal(name);
+    });
+    found();
+    expect([found(), follower.wholeReads]).toEqual([2, 1]);
   });
 
   it.each<[string, string | Buffer, number]>([

@@ -25,6 +25,9 @@ const LONG = 1 << 16;
 // Takes less time to read than a decision.
 const FEW_LINES = 1 << 14;
 
+// Appending a line takes less time than this many looks.
+const MOST_LOOKS = 4;
+
 // Longer than any head.
 const HEAD_BYTES = 4096;
 
@@ -77,18 +80,27 @@ export class JournalFollower {
    */
   look(): FoundState {
     if (this.#good && this.#journal?.isUntouched()) return this.#good;
-    const version = this.#folder.version(STATE_FILE);
-    if (version === undefined) {
-      this.forget();
-      return { kind: 'missing' };
+    for (let looks = 1; ; looks++) {
+      const version = this.#folder.version(STATE_FILE);
+      if (version === undefined) {
+        this.forget();
+        return { kind: 'missing' };
+      }
+      if (this.#good && version === this.#version) {
+        this.#journal?.confirm();
+        return this.#good;
+      }
+      const good = this.#good && this.#journal && this.#follow(this.#good, this.#journal, version);
+      if (good && !good.place.hasTail) return this.#note(good, version);
+      if (!this.#mayBeAppending(version) || looks === MOST_LOOKS) return this.#readWhole();
     }
-    if (this.#good && version === this.#version) {
-      this.#journal?.confirm();
-      return this.#good;
-    }
-    const good = this.#good && this.#journal && this.#follow(this.#good, this.#journal, version);
-    if (good && !good.place.hasTail) return this.#note(good, version);
-    return this.#readWhole();
+  }
+
+  // True if the file has all that was read before, and perhaps a part of a line: while a process
+  // appends one, the file has its new time first, and then its new size.
+  #mayBeAppending(version: string): boolean {
+    if (!this.#good || this.#good.place.hasTail) return false;
+    return inodeOf(version) === inodeOf(this.#version!) && sizeOf(version) >= this.#good.place.end;
   }
 
   /**
@@ -186,7 +198,7 @@ export class JournalFollower {
     if (good.checkpoint.refusal) return undefined;
     const isSame = inodeOf(version) === inodeOf(this.#version!);
     try {
-      return isSame ? this.#grow(good, journal, sizeOf(version)) : this.#succeed(good, journal);
+      return isSame ? this.#grow(good, journal, sizeOf(version)) : this.#succeed(good, journal, version);
     } catch (error) {
       if (error instanceof NumalignError && /^ERR_(STATE_CORRUPT|STATE_VERSION|SYSCALL)$/.test(error.code))
         return undefined;
@@ -205,18 +217,19 @@ export class JournalFollower {
 
   // Another file has the name now. If it begins where the old one ended, only the rest is read.
   // Undefined if it does not.
-  #succeed(good: GoodState, journal: NativeJournal): GoodState | undefined {
+  #succeed(good: GoodState, journal: NativeJournal, version: string): GoodState | undefined {
     const last = withLines(good, journal.read(good.place.end));
     const next = this.#open();
     if (!next) return undefined;
     // If what follows throws, forget() closes the new file.
     journal.close();
     this.#journal = next;
+    if (inodeOf(next.version()) !== inodeOf(version)) return undefined;
     const head = headIn(next.read(0, HEAD_BYTES));
     const { checkpoint, place } = last;
     if (head?.generation !== checkpoint.generation || head.follows !== place.seal) return undefined;
     const begin = { ...place, snapshot: head.snapshot, end: head.snapshot, hasTail: false };
-    return withLines({ ...last, place: begin }, next.read(head.snapshot));
+    return withLines({ ...last, place: begin }, next.read(head.snapshot, sizeOf(version) - head.snapshot));
   }
 
   #open(): NativeJournal | undefined {
