@@ -49,6 +49,8 @@ export function turnIfDue(): Promise<void> | undefined {
   }
   if (waiting === 0 && now - firstCall < CALLS_S) return undefined;
   waiting++;
-  // The caller goes on before the tick.
-  return nextTurn().then(() => process.nextTick(() => waiting--));
+  const turn = nextTurn();
+  // The caller goes on before that. A tick would come after all that follows in microtasks.
+  void turn.then(() => {}).then(() => waiting--);
+  return turn;
 }

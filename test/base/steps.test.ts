@@ -46,3 +46,12 @@ it('lets no call overtake one that waits for a turn of the event loop', async ()
   await Promise.all([call('earlier'), later]);
   expect(order).toEqual(['earlier', 'later']);
 });
+
+it('lets calls in a row after a turn of the event loop go on without one for each', async () => {
+  await new Promise((resolve) => setImmediate(resolve));
+  let turn = turnIfDue();
+  while (turn === undefined) turn = turnIfDue();
+  await turn;
+  await null;
+  expect(turnIfDue()).toBeUndefined();
+});
