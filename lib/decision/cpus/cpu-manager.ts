@@ -126,9 +126,10 @@ export function fitOf(draft: Draft, count: number, later: CoreClaims = NO_CLAIMS
 // Of several kinds of cores: the CPUs of the fastest kind that has enough, or those of the faster kinds
 // and only as many others as needed. Hints for several nodes, and whole cores that must add up, go first.
 function fastestFirst({ machine, placement, from, count }: CpuFit): CpuSet {
-  const rooms = machine.coreKinds.map(({ cpus }) => cpus.intersection(from));
-  const isOther = placement.coreKind === 'any' || mustAddUp(machine, placement);
-  if (rooms.length === 1 || isOther || machine.nodesOf(from).size > 1 || from.size <= count) return from;
+  const { coreKinds } = machine;
+  const isOther = coreKinds.length === 1 || placement.coreKind === 'any' || mustAddUp(machine, placement);
+  if (isOther || machine.nodesOf(from).size > 1 || from.size <= count) return from;
+  const rooms = coreKinds.map(({ cpus }) => cpus.intersection(from));
   const one = rooms.find(({ size }) => size >= count);
   const take = (taken: CpuSet, room: CpuSet) => {
     const fit = { machine, placement, from: room, count: count - taken.size };
