@@ -72,8 +72,8 @@ struct LockDescriptor {
 
 // How long a turn is, see LockTurn.
 struct TurnLimits {
-  int steps = 16;
-  std::chrono::steady_clock::duration time = std::chrono::milliseconds(5);
+  int steps = 32;
+  std::chrono::steady_clock::duration time = std::chrono::milliseconds(10);
   // It ends if its process does not take the lock for this long.
   std::chrono::steady_clock::duration idle = std::chrono::milliseconds(1);
 };
