@@ -17,7 +17,7 @@ type Pods = readonly PodAssignment[];
 /** What is known of a list. One entry in a WeakMap, each of which costs time at a garbage collection. */
 interface Known {
   /** The last comparison with an earlier list: each commit compares the same two several times. */
-  last?: { readonly before: WeakRef<Pods>; readonly changes: PodListChanges };
+  last?: { readonly before: Pods; readonly changes: PodListChanges } | undefined;
   /** Results of {@link oncePerPods}, by its number. */
   readonly answers: (object | undefined)[];
 }
@@ -39,10 +39,11 @@ function knownOf(pods: Pods): Known {
  */
 export function podListChanges(before: Pods, after: Pods): PodListChanges {
   const now = knownOf(after);
-  if (now.last?.before.deref() === before) return now.last.changes;
-  const changes = compare(before, after);
-  now.last = { before: new WeakRef(before), changes };
-  return changes;
+  if (now.last?.before === before) return now.last.changes;
+  // Else each list would keep all before it.
+  knownOf(before).last = undefined;
+  now.last = { before, changes: compare(before, after) };
+  return now.last.changes;
 }
 
 function compare(before: Pods, after: Pods): PodListChanges {

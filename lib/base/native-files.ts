@@ -58,8 +58,8 @@ export interface NativeJournal {
    * Appends a text to the file and makes it durable. The file must have its name in `folder` and
    * end at `offset`, and `lock` must still be the lock of its file in `folder`: else ESTALE. With
    * `isLast` it then appends the text to the file `copy` (or writes it whole, if it does not end at
-   * `offset` too), writes `number` to the lock's file and releases the lock. Returns the version of
-   * the file: at once if the folder is in memory, else once the device has the text. If writing
+   * `offset` too), writes `number` to the lock's file and releases the lock. Shows the number, as
+   * {@link show} does. Returns the version of the file: at once if the folder is in memory, else once the device has the text. If writing
    * fails, the file is unchanged. If syncing fails (`fdatasync`), the text is written, but a power
    * cut may lose it.
    */
@@ -98,7 +98,8 @@ export interface NativeFolder {
   owner(): { user: number; group: number; mode: number };
   /** A text that no other folder has while this one is open. */
   identity(): string;
-  isCurrent(): boolean;
+  /** True if the path still leads to this folder, and those of the others to them. */
+  isCurrent(...others: NativeFolder[]): boolean;
   /** Makes this object stand for another folder from now on. */
   become(folder: NativeFolder): void;
   /**

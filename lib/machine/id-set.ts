@@ -48,6 +48,7 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
 
   // See onlyWord.
   readonly #only: number | null;
+  #size: number | undefined;
 
   /** Takes ownership of `words`. */
   constructor(words: Words) {
@@ -69,10 +70,8 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
 
   /** The number of ids. */
   get size(): number {
-    const { words } = this;
-    let n = 0;
-    for (let i = 0; i < words.length; i++) n += popcount(words[i]!);
-    return n;
+    this.#size ??= sizeOfBoth(this, this);
+    return this.#size;
   }
 
   /** Whether the set has no ids. */

@@ -13,8 +13,9 @@ export class StateFolder {
   readonly waiting: NativeFolder;
   readonly #path: string;
   readonly #scope: 'machine' | 'private';
-  // By the name of the folder.
-  readonly #parts = new Map<string, { readonly folder: NativeFolder; readonly part: StatePart }>();
+  // By the name of its folder.
+  readonly #parts = new Map<string, StatePart>();
+  readonly #inside: NativeFolder[];
   #isOpen = true;
 
   /** Opens the folder, or makes it. @throws ERR_STATE_FOLDER */
@@ -25,6 +26,7 @@ export class StateFolder {
     this.folder = folder;
     this.owners = owners;
     this.waiting = waiting;
+    this.#inside = [owners, waiting];
   }
 
   get isOpen(): boolean {
@@ -32,27 +34,27 @@ export class StateFolder {
   }
 
   get #folders(): NativeFolder[] {
-    const parts = [...this.#parts.values()].map(({ folder }) => folder);
-    return [this.folder, this.owners, this.waiting, ...parts];
+    return [this.folder, ...this.#inside];
   }
 
   /** True if the paths still lead to the open folders. */
   get isCurrent(): boolean {
-    return this.#folders.every((folder) => folder.isCurrent());
+    return this.folder.isCurrent(...this.#inside);
   }
 
   /** See {@link Store.part}. @throws ERR_STATE_FOLDER */
   part<Part extends StatePart>(name: string, make: (folder: NativeFolder, path: string) => Part): Part {
     const existing = this.#parts.get(name);
-    if (existing) return existing.part as Part;
+    if (existing) return existing as Part;
     const folder = explaining(this.#path, () => ownFilesIn(this.folder, name));
     const part = make(folder, join(this.#path, name));
-    this.#parts.set(name, { folder, part });
+    this.#parts.set(name, part);
+    this.#inside.push(folder);
     return part;
   }
 
   rejoinParts(): void {
-    for (const { part } of this.#parts.values()) part.rejoin();
+    for (const part of this.#parts.values()) part.rejoin();
   }
 
   /** Opens or makes the folder that the path leads to now. @throws ERR_STATE_FOLDER */
@@ -73,7 +75,7 @@ export class StateFolder {
 
   close(): void {
     this.#isOpen = false;
-    for (const { part } of this.#parts.values()) part.close();
+    for (const part of this.#parts.values()) part.close();
     for (const folder of this.#folders) folder.close();
   }
 }

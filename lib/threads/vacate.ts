@@ -31,12 +31,12 @@ export interface Departure {
 
 // The shared pool may have grown since they were moved. A thread that has ended keeps its earlier
 // result.
-function readAgain({ moved, unmovable, ...result }: PinResult): PinResult {
+function readAgain({ moved, unmovable, guaranteed }: PinResult): PinResult {
   const now = <T extends MovedThread>(thread: T): T => ({
     ...thread,
     cpus: unlessRefused(() => affinity(thread.tid)) ?? thread.cpus,
   });
-  return { ...result, moved: moved.map(now), unmovable: unmovable.map(now) };
+  return { moved: moved.map(now), unmovable: unmovable.map(now), guaranteed };
 }
 
 export const NOTHING_MOVED: PinResult = Object.freeze({ moved: [], unmovable: [], guaranteed: true });
@@ -59,13 +59,13 @@ export function leaveGrant(
   const outcome = native.undoPin(uid, (maskCpus ?? pool).words);
   group?.forgetHome();
   const isByMask = maskCpus === undefined || maskCpus === pool;
-  const departure = departureOf(machine, maskCpus && group, outcome, isByMask);
+  const { threads, settled, comeBack } = departureOf(machine, maskCpus && group, outcome, isByMask);
   const pinMemoryAgain = unpinMemory(uid);
-  const comeBack = () => {
-    departure.comeBack();
+  const bothComeBack = () => {
+    comeBack();
     pinMemoryAgain();
   };
-  return { ...departure, comeBack };
+  return { threads, settled, comeBack: bothComeBack };
 }
 
 /**

@@ -333,8 +333,12 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   Napi::Value is_local(const Napi::CallbackInfo& info) {
     return Napi::Boolean::New(info.Env(), folder_->is_local());
   }
+  // (others)
   Napi::Value is_current(const Napi::CallbackInfo& info) {
-    return Napi::Boolean::New(info.Env(), folder_->is_current());
+    bool are_current = folder_->is_current();
+    for (size_t i = 0; are_current && i < info.Length(); i++)
+      are_current = of(info[i], "folder")->is_current();
+    return Napi::Boolean::New(info.Env(), are_current);
   }
   // (name, expected bytes or undefined): returns the expected bytes themselves if they are equal.
   Napi::Value read(const Napi::CallbackInfo& info) {

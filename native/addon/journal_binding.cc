@@ -81,6 +81,7 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
       if (!file->append_to_copy(*folder, copy, offset, text)) (void)file->copy_to(*folder, copy, kMostBytes);
       lock->set_number(number);
       if (is_last) lock->release();
+      file->show(number);
       return version;
     };
     // Switching to another thread and back takes longer.

@@ -7,7 +7,17 @@ const padded = (n: number, digits = 2) => String(n).padStart(digits, '0');
  * calls that UTC does not need.
  */
 export function isoTime(date = new Date()): string {
+  const ms = date.getUTCMilliseconds();
+  const second = date.getTime() - ms;
+  if (last.second !== second) last = { second, text: secondText(date) };
+  return `${last.text}.${padded(ms, 3)}Z`;
+}
+
+// Commits come many a second.
+let last = { second: Number.NaN, text: '' };
+
+function secondText(date: Date): string {
   const day = [padded(date.getUTCFullYear(), 4), padded(date.getUTCMonth() + 1), padded(date.getUTCDate())];
   const time = [date.getUTCHours(), date.getUTCMinutes(), date.getUTCSeconds()].map((n) => padded(n));
-  return `${day.join('-')}T${time.join(':')}.${padded(date.getUTCMilliseconds(), 3)}Z`;
+  return `${day.join('-')}T${time.join(':')}`;
 }

@@ -119,13 +119,14 @@ export function fitOf(draft: Draft, count: number, later: CoreClaims = NO_CLAIMS
   const { machine, from } = candidates(kept ? { ...draft, reusable: CpuSet.EMPTY } : draft, missing);
   // Without a hint, prefer nodes of the kept CPUs.
   const near = kept && cpusOfNodes(machine, topology.nodesOf(kept.cpus), placement.alignBySocket);
-  const fit = { machine, placement, count: missing, later: kept ? NO_CLAIMS : later, near, total: count };
-  return { ...fit, from: fastestFirst({ ...fit, from }) };
+  const fastest = fastestFirst(machine, placement, from, missing);
+  const claims = kept ? NO_CLAIMS : later;
+  return { machine, placement, from: fastest, count: missing, later: claims, near, total: count };
 }
 
 // Of several kinds of cores: the CPUs of the fastest kind that has enough, or those of the faster kinds
 // and only as many others as needed. Hints for several nodes, and whole cores that must add up, go first.
-function fastestFirst({ machine, placement, from, count }: CpuFit): CpuSet {
+function fastestFirst(machine: Topology, placement: Placement, from: CpuSet, count: number): CpuSet {
   const { coreKinds } = machine;
   const isOther = coreKinds.length === 1 || placement.coreKind === 'any' || mustAddUp(machine, placement);
   if (isOther || machine.nodesOf(from).size > 1 || from.size <= count) return from;

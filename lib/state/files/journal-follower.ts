@@ -38,6 +38,8 @@ export class JournalFollower {
   // The last good state and the version of the file at that time.
   #good: GoodState | undefined;
   #version: string | undefined;
+  // False just after a change, when only a look at the name is certain.
+  #isQuiet = false;
   // The first read of a long file, while it runs.
   #preparing: Promise<void> | undefined;
   // Counts calls of forget().
@@ -79,7 +81,7 @@ export class JournalFollower {
    *   file
    */
   look(): FoundState {
-    if (this.#good && this.#journal?.isUntouched()) return this.#good;
+    if (this.#good && this.#isQuiet && this.#journal?.isUntouched()) return this.#good;
     for (let looks = 1; ; looks++) {
       const version = this.#folder.version(STATE_FILE);
       if (version === undefined) {
@@ -87,7 +89,8 @@ export class JournalFollower {
         return { kind: 'missing' };
       }
       if (this.#good && version === this.#version) {
-        this.#journal?.confirm();
+        if (this.#isQuiet) this.#journal?.confirm();
+        this.#isQuiet = true;
         return this.#good;
       }
       const good = this.#good && this.#journal && this.#follow(this.#good, this.#journal, version);
@@ -145,10 +148,11 @@ export class JournalFollower {
     }
   }
 
-  #note(good: GoodState, version: string): GoodState {
+  #note(good: GoodState, version: string, isShown = false): GoodState {
     this.#good = good;
     this.#version = version;
-    this.#journal?.show(good.checkpoint.generation);
+    this.#isQuiet = false;
+    if (!isShown) this.#journal?.show(good.checkpoint.generation);
     return good;
   }
 
@@ -180,7 +184,8 @@ export class JournalFollower {
     if (this.#good !== good) return;
     const { place } = good;
     const end = place.end + Buffer.byteLength(line);
-    this.#note({ kind: 'good', checkpoint, place: { ...place, end, seal, hasTail: false } }, version);
+    const next = { end, seal, snapshot: place.snapshot, hasTail: false };
+    this.#note({ kind: 'good', checkpoint, place: next }, version, true);
   }
 
   /** Takes over a file that this process put in the place of `good`. The new file says `next`. */

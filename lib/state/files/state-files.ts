@@ -17,7 +17,7 @@ export const EARLIER_FILE = 'state.earlier.json';
 export const LOCK_FILE = 'lock';
 
 /** The size in a file's version, which reads inode:size:time. */
-export const sizeOf = (version: string) => Number(version.split(':')[1]);
+export const sizeOf = (version: string) => Number.parseInt(version.slice(version.indexOf(':') + 1), 10);
 
 export interface GoodState extends Journal {
   readonly kind: 'good';
