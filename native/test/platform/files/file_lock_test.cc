@@ -358,7 +358,8 @@ void wait_for_blocked(const Folder& folder, size_t count) {
     std::ifstream locks("/proc/locks");
     for (std::string line; std::getline(locks, line);) {
       const size_t begin = line.find("->");
-      if (begin != std::string::npos && line.find(file) != std::string::npos) found.insert(line.substr(begin));
+      if (begin != std::string::npos && line.find(file) != std::string::npos)
+        found.insert(line.substr(begin));
     }
     std::this_thread::sleep_for(1ms);
   }
