@@ -1,5 +1,4 @@
 // Admit: the one way from a request to a committed grant.
-
 import { type Assignments, findPod } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';

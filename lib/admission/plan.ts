@@ -1,5 +1,4 @@
 // Plan: a decision that is not carried out, and the state that it is made on.
-
 import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';

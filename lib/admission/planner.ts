@@ -1,5 +1,4 @@
 // Planner: plans several pods on top of each other. PreparedPod: plans one pod again and again.
-
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods } from '../account/pod-changes.js';

@@ -1,6 +1,5 @@
 // Transact: one step on the state that all processes share. Its commit has the kernel keep others
 // off granted CPUs.
-
 import type { Assignments } from '../account/assignments.js';
 import { withIdentities } from '../account/cpu-identities.js';
 import { cpusNow } from '../account/cpus-now.js';

@@ -1,7 +1,6 @@
 // Adjuster: makes elastic grants of this environment grow, into free CPUs or into CPUs that others
 // have above their share. One per state: it looks after each commit, and when a pause ends. It
 // waits a moment before each attempt: CPUs that are free only briefly should go to requests.
-
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { isSettled, poolOf } from '../account/pod-holdings.js';

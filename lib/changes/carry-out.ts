@@ -1,7 +1,6 @@
 // Carries out a move, in two transactions. The first gives the grant its new place, and moves its
 // threads before it releases the lock. Pages take longer: the second gives up the old place once
 // they have moved.
-
 import { type Assignments, findPod } from '../account/assignments.js';
 import { kubeletCpus } from '../account/kubelet-record.js';
 import type { PodAssignment } from '../account/pod-assignment.js';

@@ -1,5 +1,4 @@
 // Defragment: moves grants that consent, so that one NUMA node has room for a larger request.
-
 import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';

@@ -1,5 +1,4 @@
 // RequestRoom: all ways to make room for one request, the cheapest first.
-
 import type { Host } from '../admission/host.js';
 import type { MakeRoom, Room } from '../admission/room.js';
 import { native } from '../base/native.js';

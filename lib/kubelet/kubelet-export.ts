@@ -14,8 +14,7 @@ import { MEMORY } from '../input/values/memory-types.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { CpuManagerState } from './cpu-manager-state.js';
-import type { KubeletStates } from './kubelet-states.js';
-import { formatKubeletFiles, type KubeletFiles } from './kubelet-states.js';
+import { formatKubeletFiles, type KubeletFiles, type KubeletStates } from './kubelet-states.js';
 import type { KubeletMemoryTable, KubeletNumaNode, MemoryManagerState } from './memory-manager-state.js';
 
 /** The policies that the files are written for. */

@@ -1,5 +1,4 @@
 // KubeletImport: imports what the kubelet has assigned, in one transaction: everything or nothing.
-
 import type { MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';

@@ -1,12 +1,9 @@
 // KubeletStates: the content of the kubelet's state files, as values.
-
 import type { OwnerRecord } from '../account/pod-assignment.js';
 import type { CpuSnapshot } from '../account/pools.js';
-import type { CpuManagerState } from './cpu-manager-state.js';
-import { formatCpuManagerState } from './cpu-manager-state.js';
+import { type CpuManagerState, formatCpuManagerState } from './cpu-manager-state.js';
 import type { KubeletWriteOptions } from './kubelet-format.js';
-import type { MemoryManagerState } from './memory-manager-state.js';
-import { formatMemoryManagerState } from './memory-manager-state.js';
+import { formatMemoryManagerState, type MemoryManagerState } from './memory-manager-state.js';
 
 /** The content of both files. */
 export interface KubeletStates {

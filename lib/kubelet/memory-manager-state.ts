@@ -1,5 +1,4 @@
 // MemoryManagerState: the file of the kubelet's Memory Manager.
-
 import { MEMORY_MANAGER_STATE } from '../base/kubelet-features.js';
 import type { ByContainer } from './cpu-manager-state.js';
 import { int, intKey, list, map, pointer, struct, text, textKey, uint64 } from './go-value.js';

@@ -1,6 +1,5 @@
 // QuietOutcome: how much of a grant's quiet is reached, and what stands in the way.
-import type { Assignments, QuietSetting } from '../account/assignments.js';
-import { findPod } from '../account/assignments.js';
+import { type Assignments, findPod, type QuietSetting } from '../account/assignments.js';
 import { QUIET_PARTS, type QuietPart } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import type { CpuSet } from '../machine/cpu-set.js';

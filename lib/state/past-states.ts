@@ -1,5 +1,4 @@
 // PastStates: states that were in force at an earlier time, by the lines that the files still have.
-
 import { unlessRefused } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
 import { finish } from '../base/steps.js';

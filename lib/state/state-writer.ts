@@ -1,5 +1,4 @@
 // StateWriter: commits the next state, and recovers a damaged one. Every method REQUIRES the lock.
-
 import { constants } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Assignments } from '../account/assignments.js';

@@ -7,7 +7,6 @@ import {
   renameSync,
   rmSync,
   truncateSync,
-  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -113,20 +112,6 @@ describe('a state file that grows', () => {
     appendFileSync(file, THIRD);
     expect(found()).toBe('damaged');
     expect([follower.good, follower.file, follower.wholeReads]).toEqual([undefined, undefined, 2]);
-  });
-
-  it('is not read whole while a line is being added: its time changes before its size does', () => {
-    const { file, folder, follower, found } = following(FIRST);
-    found();
-    const version = folder.version.bind(folder);
-    vi.spyOn(folder, 'version').mockImplementationOnce((name) => {
-      const size = version(name)!.replace(/\d+$/, '1');
-      appendFileSync(file, SECOND);
-      return size;
-    });
-    expect([found(), follower.wholeReads]).toEqual([2, 1]);
-    utimesSync(file, 1, 1);
-    expect([found(), follower.wholeReads]).toEqual([2, 2]);
   });
 
   it('is missing once it is removed, and is read whole if it comes back', () => {

@@ -1,5 +1,4 @@
 // AdmitAll: several pods in one transaction, all of them or none.
-
 import { type Assignments, findPod } from '../../account/assignments.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { removePods } from '../../account/pod-changes.js';

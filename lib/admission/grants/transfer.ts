@@ -1,6 +1,5 @@
 // Transfer: passes a grant from one living process to another. It stays on record, and its CPUs are
 // not free before the former owner has left them.
-
 import { findPod } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';

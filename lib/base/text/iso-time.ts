@@ -2,6 +2,9 @@
 
 const padded = (n: number, digits = 2) => String(n).padStart(digits, '0');
 
+// Commits come many a second.
+let last = { second: Number.NaN, text: '' };
+
 /**
  * As `date.toISOString()`, whose first call finds out the time zone of the machine: fifteen system
  * calls that UTC does not need.
@@ -9,15 +12,10 @@ const padded = (n: number, digits = 2) => String(n).padStart(digits, '0');
 export function isoTime(date = new Date()): string {
   const ms = date.getUTCMilliseconds();
   const second = date.getTime() - ms;
-  if (last.second !== second) last = { second, text: secondText(date) };
+  if (last.second !== second) {
+    const day = [padded(date.getUTCFullYear(), 4), padded(date.getUTCMonth() + 1), padded(date.getUTCDate())];
+    const time = [date.getUTCHours(), date.getUTCMinutes(), date.getUTCSeconds()].map((n) => padded(n));
+    last = { second, text: `${day.join('-')}T${time.join(':')}` };
+  }
   return `${last.text}.${padded(ms, 3)}Z`;
-}
-
-// Commits come many a second.
-let last = { second: Number.NaN, text: '' };
-
-function secondText(date: Date): string {
-  const day = [padded(date.getUTCFullYear(), 4), padded(date.getUTCMonth() + 1), padded(date.getUTCDate())];
-  const time = [date.getUTCHours(), date.getUTCMinutes(), date.getUTCSeconds()].map((n) => padded(n));
-  return `${day.join('-')}T${time.join(':')}`;
 }

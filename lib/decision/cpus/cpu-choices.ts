@@ -9,8 +9,7 @@ import { type ContainerRequest, MILLI } from '../../input/pods/resource-amounts.
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
 import type { Draft } from '../draft/draft.js';
-import type { Claim } from '../draft/partition.js';
-import { isBookedWhole, isExclusive, podAmount } from '../draft/partition.js';
+import { type Claim, isBookedWhole, isExclusive, podAmount } from '../draft/partition.js';
 
 /** The number of a container's exclusive CPUs: whole CPUs in a Guaranteed pod, or on request; else 0. */
 export function exclusiveCount(pod: PodRequest, container: ContainerRequest, placement: Placement): number {

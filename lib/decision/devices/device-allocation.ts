@@ -9,11 +9,11 @@ import { byteOrder, type Device } from '../../input/devices.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import type { NodeSet } from '../../machine/cpu-set.js';
 import type { TopologyHint } from '../../machine/hints.js';
-import type { DeviceRequest } from './device-draft.js';
 import {
   availableDevices,
   type DeviceAllocation,
   type DeviceDraft,
+  type DeviceRequest,
   devicesLeft,
   reusableIds,
 } from './device-draft.js';

@@ -7,8 +7,7 @@ import type { NodeSet } from '../../machine/cpu-set.js';
 import { maskOf } from '../../machine/hint-masks.js';
 import { HintFamily } from '../../machine/hints.js';
 import type { Hints } from '../hints/merge-hints.js';
-import type { DeviceRequest } from './device-draft.js';
-import { availableDevices, type DeviceDraft, reusableIds } from './device-draft.js';
+import { availableDevices, type DeviceDraft, type DeviceRequest, reusableIds } from './device-draft.js';
 import { askForPreferred, type DeviceResource, isAligned } from './device-resources.js';
 
 // The columns of a device for the core: the low and high half of its mask, and its flags.

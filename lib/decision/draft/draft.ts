@@ -3,8 +3,7 @@
 import type { MemoryBlock } from '../../account/booked-memory.js';
 import type { ContainerAssignment } from '../../account/pod-assignment.js';
 import type { CpuPool } from '../../account/pod-holdings.js';
-import type { CpuSnapshot } from '../../account/pools.js';
-import { freeCpus } from '../../account/pools.js';
+import { type CpuSnapshot, freeCpus } from '../../account/pools.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { DeviceDraft, DevicesLeft } from '../devices/device-draft.js';
 import type { FreeHugepages, MemoryDraft } from './memory-draft.js';

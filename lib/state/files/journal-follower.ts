@@ -25,9 +25,6 @@ const LONG = 1 << 16;
 // Takes less time to read than a decision.
 const FEW_LINES = 1 << 14;
 
-// Appending a line takes less time than this many looks.
-const MOST_LOOKS = 4;
-
 // Longer than any head.
 const HEAD_BYTES = 4096;
 
@@ -82,28 +79,19 @@ export class JournalFollower {
    */
   look(): FoundState {
     if (this.#good && this.#isQuiet && this.#journal?.isUntouched()) return this.#good;
-    for (let looks = 1; ; looks++) {
-      const version = this.#folder.version(STATE_FILE);
-      if (version === undefined) {
-        this.forget();
-        return { kind: 'missing' };
-      }
-      if (this.#good && version === this.#version) {
-        if (this.#isQuiet) this.#journal?.confirm();
-        this.#isQuiet = true;
-        return this.#good;
-      }
-      const good = this.#good && this.#journal && this.#follow(this.#good, this.#journal, version);
-      if (good && !good.place.hasTail) return this.#note(good, version);
-      if (!this.#mayBeAppending(version) || looks === MOST_LOOKS) return this.#readWhole();
+    const version = this.#folder.version(STATE_FILE);
+    if (version === undefined) {
+      this.forget();
+      return { kind: 'missing' };
     }
-  }
-
-  // True if the file has all that was read before, and perhaps a part of a line: while a process
-  // appends one, the file has its new time first, and then its new size.
-  #mayBeAppending(version: string): boolean {
-    if (!this.#good || this.#good.place.hasTail) return false;
-    return inodeOf(version) === inodeOf(this.#version!) && sizeOf(version) >= this.#good.place.end;
+    if (this.#good && version === this.#version) {
+      if (this.#isQuiet) this.#journal?.confirm();
+      this.#isQuiet = true;
+      return this.#good;
+    }
+    const good = this.#good && this.#journal && this.#follow(this.#good, this.#journal, version);
+    if (good && !good.place.hasTail) return this.#note(good, version);
+    return this.#readWhole();
   }
 
   /**

@@ -1,8 +1,7 @@
 // The format of owners/<uuid>: the owner, and a line for each grant that it takes or gives up. If
 // state.json is lost, numalign recovers the state from these files. Pure.
 import { crc32 } from 'node:zlib';
-import type { MachineSettings } from '../../account/assignments.js';
-import { isHeldBy } from '../../account/assignments.js';
+import { isHeldBy, type MachineSettings } from '../../account/assignments.js';
 import type { KubeletRecord } from '../../account/kubelet-record.js';
 import type { CgroupIdentity, OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import type { Fields } from '../../base/shapes.js';

@@ -1,6 +1,5 @@
 // CgroupWatch: watches cgroups that own grants. In cgroup v2 the file cgroup.events changes when
 // the last process ends, see cgroups(7). In v1 nothing reports it.
-
 import { join } from 'node:path';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { unlessThrown } from '../../base/errors.js';

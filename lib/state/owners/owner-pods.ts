@@ -1,12 +1,6 @@
 // The pods of owners other than processes, as their files have them.
 import type { PodAssignment } from '../../account/pod-assignment.js';
 
-/** The uuids of the pods' owners that have no lock, each once. */
-export function uuidsOf(pods: readonly PodAssignment[]): string[] {
-  const uuids = pods.flatMap(({ owner: { kind, uuid } }) => (kind === 'process' ? [] : [uuid]));
-  return [...new Set(uuids)];
-}
-
 /** The pods of owners that have no lock, by the owner's uuid. */
 export function byFile(pods: readonly PodAssignment[]): Map<string, PodAssignment[]> {
   const files = new Map<string, PodAssignment[]>();
@@ -19,6 +13,9 @@ export function byFile(pods: readonly PodAssignment[]): Map<string, PodAssignmen
   }
   return files;
 }
+
+/** The uuids of the pods' owners that have no lock, each once. */
+export const uuidsOf = (pods: readonly PodAssignment[]): string[] => [...byFile(pods).keys()];
 
 /** The pods of both lists. A pod in both comes from the second. */
 export function union(a: readonly PodAssignment[], b: readonly PodAssignment[]): PodAssignment[] {

@@ -1,7 +1,6 @@
 // Owners: the owner of each grant, and whether it lives. A process owns through a locked file in
 // owners/; the kernel drops the lock when the process dies, in any pid namespace. A cgroup owns
 // while it has a process, a persistent owner until its grant is released.
-
 import type { Assignments } from '../../account/assignments.js';
 import { mortalOwners, podsOf, podsOfDead } from '../../account/owners-of-pods.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
