@@ -2,20 +2,12 @@
 
 const padded = (n: number, digits = 2) => String(n).padStart(digits, '0');
 
-// Commits come many a second.
-let last = { second: Number.NaN, text: '' };
-
 /**
  * As `date.toISOString()`, whose first call finds out the time zone of the machine: fifteen system
  * calls that UTC does not need.
  */
 export function isoTime(date = new Date()): string {
-  const ms = date.getUTCMilliseconds();
-  const second = date.getTime() - ms;
-  if (last.second !== second) {
-    const day = [padded(date.getUTCFullYear(), 4), padded(date.getUTCMonth() + 1), padded(date.getUTCDate())];
-    const time = [date.getUTCHours(), date.getUTCMinutes(), date.getUTCSeconds()].map((n) => padded(n));
-    last = { second, text: `${day.join('-')}T${time.join(':')}` };
-  }
-  return `${last.text}.${padded(ms, 3)}Z`;
+  const day = [padded(date.getUTCFullYear(), 4), padded(date.getUTCMonth() + 1), padded(date.getUTCDate())];
+  const time = [date.getUTCHours(), date.getUTCMinutes(), date.getUTCSeconds()].map((n) => padded(n));
+  return `${day.join('-')}T${time.join(':')}.${padded(date.getUTCMilliseconds(), 3)}Z`;
 }
