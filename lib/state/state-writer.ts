@@ -145,12 +145,11 @@ export class StateWriter {
     if (this.#isUnsynced) return this.#replace(checkpoint, { good, ...sealed }, use);
     try {
       journal.cutTail();
-      const { line } = sealed;
-      const at = good.place.end;
       const { generation } = checkpoint;
       const { lock, isLast = false } = use;
-      const version = await journal.file!.append(at, line, this.#folder, lock, isLast, COPY_FILE, generation);
-      journal.noteAppended(good, checkpoint, sealed, version);
+      await journal.append(good, checkpoint, sealed, (file, at) =>
+        file.append(at, sealed.line, this.#folder, lock, isLast, COPY_FILE, generation),
+      );
     } catch (error) {
       if (!(error instanceof NumalignError) || !isFileAtFault(error)) throw error;
       await this.#replace(checkpoint, { good, ...sealed }, use);
