@@ -21,7 +21,7 @@ import { explain, explaining } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import { checkHoldings } from './format/holdings-check.js';
 import { encodeJournal, type JournalPlace } from './format/journal.js';
-import { prepareTexts } from './format/pod-text.js';
+import { forgetPodTexts, prepareTexts } from './format/pod-text.js';
 import { type SealedText, sealText } from './format/sealed-json.js';
 import { changeText } from './format/state-change.js';
 import type { Owners } from './owners/owners.js';
@@ -128,6 +128,8 @@ export class StateWriter {
     }
     settle?.(true);
     reader.noteCommitted(checkpoint);
+    // Those of all pods are being made for the next file.
+    if (!this.#isPreparing) forgetPodTexts();
     if (use.isLast) return;
     // The next decision builds on this state.
     const found = reader.load();

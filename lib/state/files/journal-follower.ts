@@ -189,7 +189,8 @@ export class JournalFollower {
   // its size, and its size page by page. Undefined: something else has happened.
   #ownAppend(version: string): GoodState | undefined {
     const { good, next } = this.#appended ?? {};
-    if (!good || !next || this.#good !== good || inodeOf(version) !== inodeOf(this.#version!)) return undefined;
+    if (!good || !next || this.#good !== good || inodeOf(version) !== inodeOf(this.#version!))
+      return undefined;
     const left = next.place.end - sizeOf(version);
     return left === 0 ? this.#note(next, version) : left > 0 ? good : undefined;
   }
