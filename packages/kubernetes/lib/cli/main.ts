@@ -7,7 +7,7 @@ import { setFlagsFromString } from 'node:v8';
 // of garbage, and what only the start needs is forgotten soon.
 const FLAGS = [
   ...['--no-opt', '--no-maglev', '--no-sparkplug'],
-  ...['--optimize-for-size', '--bytecode-old-age=1', '--incremental-marking-hard-trigger=30'],
+  ...['--optimize-for-size', '--bytecode-old-age=1', '--incremental-marking-hard-trigger=20'],
 ];
 
 // They are set before the program is loaded, which is much work already.
