@@ -39,7 +39,7 @@ else
     projects(['folders', 'process'], { part: 2, nice: 10 }),
     projects(['agents'], { part: 1, nice: 10 }),
     projects(['agents'], { part: 2, nice: 10 }),
-    projects(['kubernetes'], { nice: 15 }),
+    projects(['kubernetes'], { nice: 10 }),
     projects(['nothing', 'modules'], { nice: 15 }),
   ]);
 const leftovers = readdirSync(temporary).filter((name) => name.startsWith('numalign-'));

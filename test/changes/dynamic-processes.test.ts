@@ -75,7 +75,7 @@ describe('a request whose room is made by a process that has stopped meanwhile',
   it('ends with its signal, and the old room of the grant is kept until it has left', async () => {
     const stateDir = makeStateDir();
     const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
-    const uid = await fragment(manager, owner, { movable: { notice: 200 } });
+    const uid = await fragment(manager, owner, { movable: { notice: 5000 } });
     owner.process.kill('SIGSTOP');
     const abort = new AbortController();
     const asking = manager.acquire({ ...ASKER, signal: abort.signal }).catch((error) => error);

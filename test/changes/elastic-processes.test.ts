@@ -10,7 +10,7 @@ import { makeStateDir } from '../support/state-dir.js';
 const SIMULATE = 'package:2 core:4 pu:1';
 const ELASTIC = { cpu: { min: 2, max: 8 }, name: 'elastic' };
 // The time that its owner has to answer.
-const IMPATIENT = { ...ELASTIC, movable: { notice: 300 } };
+const IMPATIENT = { ...ELASTIC, movable: { notice: 2000 } };
 
 const open = (stateDir: string) => simulate(SIMULATE, { stateDir });
 

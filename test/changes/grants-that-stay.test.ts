@@ -15,7 +15,7 @@ const container = (cpu: number) => ({ name: 'main', limits: { cpu, memory: '1Gi'
 describe('a grant that consents to moves', () => {
   it('stays if its application does not answer, and the next candidate moves', async () => {
     const manager = await openTwoNodes();
-    const movers = await fragmentByTwo(manager, { movable: { notice: 100 } });
+    const movers = await fragmentByTwo(manager, { movable: { notice: 1000 } });
     const asked: string[] = [];
     for (const mover of movers) {
       mover.on('move', ({ uid, waitUntil }) => {

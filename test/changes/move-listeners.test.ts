@@ -14,7 +14,7 @@ interface Scene {
 }
 
 /** A grant on CPUs 0-1 that is asked to go to 4-5. */
-async function scene(movable: object | true = true): Promise<Scene> {
+async function scene(movable: object | boolean = true): Promise<Scene> {
   const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));
   const manager = await openManager({ topology, stateDir: makeStateDir() });
   onTestFinished(() => manager.close());
@@ -70,16 +70,17 @@ describe('a listener of a move', () => {
   });
 
   it.each([
-    ['the notice passes', 'no-answer', () => {}],
+    ['the notice passes', 'no-answer', { notice: 500 }, () => {}],
     [
       'another one refuses',
       'refused',
+      true,
       () => {
         throw new Error('not now');
       },
     ],
-  ])('learns from the signal that it waits in vain: %s', async (_, reason, other) => {
-    const { grant, begin } = await scene({ notice: 50 });
+  ])('learns from the signal that it waits in vain: %s', async (_, reason, movable, other) => {
+    const { grant, begin } = await scene(movable);
     const abort = new Promise<AbortSignal>((resolve) => {
       grant.on('move', ({ signal, waitUntil }) => {
         signal.addEventListener('abort', () => resolve(signal));

@@ -50,7 +50,7 @@ describe('a grant of another process', () => {
   it('stays when its process does not answer within the notice', async () => {
     const stateDir = makeStateDir();
     const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
-    const { uid } = await owner.tell('acquire', { ...MOVER, movable: { notice: 200 } });
+    const { uid } = await owner.tell('acquire', { ...MOVER, movable: { notice: 2000 } });
     owner.process.kill('SIGSTOP');
     const error = await errorOf(() => move(manager, uid, SECOND, { for: 'asker' }));
     expect(error).toMatchObject({ code: 'ERR_NOT_MOVED', details: { value: uid, reason: 'no-answer' } });
@@ -66,7 +66,7 @@ describe('a grant of another process', () => {
   it('learns that a move is off when it answers too late', async () => {
     const stateDir = makeStateDir();
     const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
-    const { uid } = await owner.tell('acquire', { ...MOVER, movable: { notice: 200 } });
+    const { uid } = await owner.tell('acquire', { ...MOVER, movable: { notice: 2000 } });
     await owner.tell('listenToMoves', { uid, waits: true });
     await errorOf(() => move(manager, uid, SECOND, { for: 'asker' }));
     await expect
@@ -79,7 +79,7 @@ describe('a grant of another process', () => {
   it('learns that its listener was too slow when the listener blocks its process', async () => {
     const stateDir = makeStateDir();
     const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
-    const { uid } = await owner.tell('acquire', { ...MOVER, movable: { notice: 200 } });
+    const { uid } = await owner.tell('acquire', { ...MOVER, movable: { notice: 2000 } });
     await owner.tell('listenToMoves', { uid, blocks: true });
     await errorOf(() => move(manager, uid, SECOND, { for: 'asker' }));
     await expect

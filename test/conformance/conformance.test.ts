@@ -350,7 +350,7 @@ describe('npm run conformance', () => {
       onCase('endless');
       for (;;);
     `;
-    const options = { encoding: 'utf8', timeout: 20_000 } as const;
+    const options = { encoding: 'utf8', timeout: 120_000 } as const;
     const { signal, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], options);
     expect(stderr).toBe('endless: no answer after 0.5 seconds\n');
     expect(signal).toBe('SIGKILL');

@@ -90,6 +90,13 @@ export async function hasRun(tid: number): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 1));
 }
 
+/** How often the threads of a process were given a CPU. */
+export const turnsOf = (pid: number) =>
+  threadsOf(pid).reduce(
+    (sum, tid) => sum + Number(readFileSync(`/proc/${tid}/schedstat`, 'utf8').split(' ')[2]),
+    0,
+  );
+
 /** The distinct masks of the threads of a process. Some threads may end meanwhile. */
 export const masksOf = (pid: number) =>
   [...new Set(threadsOf(pid).flatMap((tid) => unlessEnded(() => maskOf(tid)) ?? []))].sort();

@@ -52,8 +52,8 @@ describe('a transfer', () => {
     const [old, successor] = [await agentOn(stateDir), await agentOn(stateDir)];
     const { uid } = await old.tell('acquire', { cpu: 2 });
     const token = await old.tell('transfer', { uid });
-    const resizing = old.ask('resize', { uid, cpu: 6, noticeMs: 1_500 });
     const witness = await simulated(stateDir);
+    const resizing = old.ask('resize', { uid, cpu: 6, noticeMs: 5_000 });
     while (witness.grants()[0]!.upcoming === null) await soon();
     await successor.tell('takeOver', { token });
     expect(witness.grants()).toMatchObject([{ upcoming: null }]);

@@ -20,7 +20,6 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const CPUS = 16;
 const MACHINE = `core:${CPUS} pu:1`;
 const QUIET = { interrupts: true, workqueues: true, idle: true };
-const WITHIN_MS = 1000;
 
 function makeTree() {
   const stateDir = makeStateDir();
@@ -31,7 +30,8 @@ function makeTree() {
 
 async function open(stateDir: string): Promise<Manager> {
   const topology = await discover({ synthetic: MACHINE });
-  const manager = await openQuietManager(ROOT, { topology, stateDir });
+  // No round of reconciliation in between.
+  const manager = await openQuietManager(ROOT, { topology, stateDir, cpuManagerReconcilePeriod: '1h' });
   onTestFinished(() => manager.close());
   return manager;
 }
@@ -45,14 +45,12 @@ async function owner(stateDir: string, tree: QuietTree): Promise<Agent> {
 }
 
 describe('kernel settings for a killed process', () => {
-  it('are restored within a second by an open manager without quiet grants', async () => {
+  it('are restored at once by an open manager without quiet grants', async () => {
     const { stateDir, tree } = makeTree();
     const manager = await open(stateDir);
     const agent = await owner(stateDir, tree);
-    const killed = performance.now();
     agent.process.kill('SIGKILL');
-    await expect.poll(() => tree.changed(), { timeout: WITHIN_MS, interval: 5 }).toEqual([]);
-    expect(performance.now() - killed).toBeLessThan(WITHIN_MS);
+    await expect.poll(() => tree.changed(), { interval: 5 }).toEqual([]);
     // This leaves the record after it.
     await expect.poll(() => manager.grants()).toEqual([]);
   });
@@ -74,7 +72,7 @@ describe('kernel settings for a killed process', () => {
     const agent = await owner(stateDir, tree);
     expect(tree.read()).not.toEqual(alone);
     await agent.kill();
-    await expect.poll(() => tree.read(), { timeout: WITHIN_MS, interval: 5 }).toEqual(alone);
+    await expect.poll(() => tree.read(), { interval: 5 }).toEqual(alone);
     await grant.release();
     expect(tree.changed()).toEqual([]);
   });
@@ -131,7 +129,7 @@ describe.runIf(affinity().size > 1)('a process without quiet grants', () => {
     // It would have handled it.
     expect(tree.read()).toEqual(before);
     await agent.kill();
-    await expect.poll(() => tree.changed(), { timeout: WITHIN_MS, interval: 5 }).toEqual([]);
+    await expect.poll(() => tree.changed(), { interval: 5 }).toEqual([]);
     expect(reads).not.toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 // needs: agents
 // Read-only managers: they answer like others, change nothing, and need only the right to read.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, expectTypeOf, it, onTestFinished } from 'vitest';
@@ -226,7 +226,8 @@ describe('a read-only manager', () => {
     const open = () => readdirSync('/proc/self/fd').length;
     const before = open();
     for (let i = 0; i < 5; i++) await errorOf(() => openManager({ stateDir, readOnly: true }));
-    expect(open()).toBe(before);
+    // What earlier tests have left may close meanwhile.
+    expect(open()).toBeLessThanOrEqual(before);
   });
 
   it('may work without a state, as if nothing were granted', async () => {
@@ -305,7 +306,8 @@ describe('a read-only manager', () => {
     });
     onTestFinished(() => looking.close());
     looking.plan({ containers: [{ name: 'main', limits: { cpu: 1, memory: '1Mi' } }] });
-    const groups = execFileSync('find', ['/sys/fs/cgroup', '-type', 'd', '-name', name]).toString();
-    expect(groups).toBe('');
+    // It goes on past one of theirs that is gone before it looks into it, and then ends with 1.
+    const groups = spawnSync('find', ['/sys/fs/cgroup', '-type', 'd', '-name', name], { encoding: 'utf8' });
+    expect(groups.stdout).toBe('');
   });
 });

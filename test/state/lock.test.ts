@@ -95,7 +95,7 @@ describe('the lock of the state', () => {
   });
 
   it('goes to a process that was held up itself until its time was over', async () => {
-    const manager = await open(500);
+    const manager = await open(5000);
     const lock = native.Folder.open(manager.stateDir, false, 0o700, -1).tryLock('lock', lockNote())!;
     const acquired = manager.acquire({ cpu: 1 });
     await new Promise((resolve) => setTimeout(resolve, 20));
@@ -103,7 +103,7 @@ describe('the lock of the state', () => {
     await new Promise(setImmediate);
     lock.release();
     // The waiting thread gets the lock meanwhile.
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5500);
     await (await acquired).release();
   });
 

@@ -115,7 +115,7 @@ describe('a state folder', () => {
     const stateDir = makeStateDir();
     const manager = await open(stateDir);
     const grant = await manager.acquire({ cpu: 2, owner: 'persistent' });
-    const resized = grant.resize({ cpu: 3, noticeMs: 50 });
+    const resized = grant.resize({ cpu: 3, noticeMs: 1000 });
     await expect.poll(() => grant.upcoming?.size).toBe(3);
     manager.close();
     // No other process calls it off: the process that announced it lives.

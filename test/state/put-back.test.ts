@@ -111,7 +111,7 @@ describe('the generation before, put back,', () => {
     const backup = join(makeStateDir(), 'backup');
     cpSync(stateDir, backup, { recursive: true });
     const witness = await opener(stateDir);
-    const resized = agent.tell('resize', { uid, cpu: 4, noticeMs: 1_000 });
+    const resized = agent.tell('resize', { uid, cpu: 4, noticeMs: 3_000 });
     await expect.poll(async () => (await witness.tell('grants'))[0].upcoming).toBe('0-3');
     await stopWithoutLock(agent, stateDir);
     const [owner] = readdirSync(join(stateDir, 'owners'));

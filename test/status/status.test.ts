@@ -115,7 +115,8 @@ describe('the status of a state', () => {
       looking.status();
       looking.keptFiles();
     }
-    expect(open()).toBe(before);
+    // What earlier tests have left may close meanwhile.
+    expect(open()).toBeLessThanOrEqual(before);
   });
 
   it('is unavailable once the manager is closed', async () => {

@@ -10,6 +10,7 @@ const setPool = (pages: number) => writeFileSync(`${POOL}/nr_hugepages`, String(
 
 // What any test reserves at most.
 const MOST = 8;
+const PAUSE_MS = 100;
 let reservable: boolean | undefined;
 
 /** Whether they may be reserved, and memory is not too fragmented for it. */
@@ -26,7 +27,7 @@ function hasRoomForMost(): boolean {
   }
   const before = ownPages();
   try {
-    return makeFree(MOST) >= MOST;
+    return makeFree(MOST, 5) >= MOST;
   } finally {
     setPool(before);
   }
@@ -36,12 +37,13 @@ function hasRoomForMost(): boolean {
 const ownPages = () => read('nr_hugepages') - read('surplus_hugepages');
 
 // Answers how many are free then. In fragmented memory the kernel finds more once it has moved what
-// it can.
-function makeFree(pages: number): number {
-  for (let attempts = 5; ; attempts--) {
+// it can, and once others have freed some.
+function makeFree(pages: number, mostAttempts: number): number {
+  for (let attempts = mostAttempts; ; attempts--) {
     setPool(ownPages() - freeHugepages() + pages);
     if (freeHugepages() >= pages || attempts === 0) return freeHugepages();
     writeFileSync('/proc/sys/vm/compact_memory', '1');
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
   }
 }
 
@@ -52,6 +54,6 @@ export const freeHugepages = () => read('free_hugepages');
 export function reserveHugepages(pages: number): void {
   const before = ownPages();
   onTestFinished(() => setPool(before));
-  if (makeFree(pages) !== pages)
+  if (makeFree(pages, 100) !== pages)
     throw new Error(`the kernel makes only ${freeHugepages()} hugepages of ${pages}`);
 }

@@ -161,19 +161,31 @@ describe.runIf(affinity().size > 1)('a child on a grant', () => {
     expect(await scene.answer()).toEqual(NO_WISH);
   });
 
-  it.runIf(canUnshare)("keeps to no CPUs of the grant after another process has its owner's pid", async () => {
-    const scene = new Scene();
-    // A session of its own, below the first process of the namespace. The owner has pid 3 there, then `sleep`.
-    const session = ['unshare', '--pid', '--fork', '--mount-proc', '--kill-child', 'sh', '-c', 'setsid "$@"; :'];
-    const script = '"$@"; echo 2 >/proc/sys/kernel/ns_last_pid; sleep 600 & echo $!; wait';
-    const owner = scene.actor(...session, 'sh', 'sh', '-c', script, 'sh');
-    await owner.does('open');
-    await owner.does('acquire');
-    await owner.does('pin');
-    await owner.does('start', ...scene.shell());
-    expect(await owner.does('end')).toBe('3');
-    expect(await scene.answer()).toEqual(NO_WISH);
-  });
+  it.runIf(canUnshare)(
+    "keeps to no CPUs of the grant after another process has its owner's pid",
+    async () => {
+      const scene = new Scene();
+      // A session of its own, below the first process of the namespace. The owner has pid 3 there, then `sleep`.
+      const session = [
+        'unshare',
+        '--pid',
+        '--fork',
+        '--mount-proc',
+        '--kill-child',
+        'sh',
+        '-c',
+        'setsid "$@"; :',
+      ];
+      const script = '"$@"; echo 2 >/proc/sys/kernel/ns_last_pid; sleep 600 & echo $!; wait';
+      const owner = scene.actor(...session, 'sh', 'sh', '-c', script, 'sh');
+      await owner.does('open');
+      await owner.does('acquire');
+      await owner.does('pin');
+      await owner.does('start', ...scene.shell());
+      expect(await owner.does('end')).toBe('3');
+      expect(await scene.answer()).toEqual(NO_WISH);
+    },
+  );
 });
 
 // This process has numalign, like a member that has closed: the shell has not.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 namespace numalign::test {
 
@@ -16,7 +17,13 @@ class TemporaryFolder {
     std::string pattern = (parent / "numalign-XXXXXX").string();
     path_ = mkdtemp(pattern.data());
   }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  ~TemporaryFolder() {
+    std::error_code error;
+    // A thread that waits for a lock may make its file once more.
+    do std::filesystem::remove_all(path_, error);
+    while (error == std::errc::directory_not_empty);
+    EXPECT_FALSE(error) << path_ << ": " << error.message();
+  }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 

@@ -79,7 +79,7 @@ describe.runIf(isUsable && hasSystemd)('numalign uninstall', () => {
     writeFileSync(join(folder, 'pod.json'), JSON.stringify(pod));
     const env = { ...process.env, NODE: process.execPath, MAIN, NODE_EXTRA_CA_CERTS: '' };
     const args = ['--mount', 'sh', '-c', SCRIPT, 'sh', folder, CGROUPS];
-    const { stdout, stderr } = spawnSync('unshare', args, { encoding: 'utf8', env, timeout: 30_000 });
+    const { stdout, stderr } = spawnSync('unshare', args, { encoding: 'utf8', env, timeout: 240_000 });
     const steps = Object.fromEntries(
       stdout
         .split('== ')

@@ -1,13 +1,14 @@
 // systemd without the machine's own instance: its programs, and an instance in namespaces.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { newFolder, until } from './numalign.js';
 
 const SYSTEMD = '/lib/systemd/systemd';
-// In cgroup v1, if the machine was not booted with systemd.
+// In cgroup v1, if the machine was not booted with systemd; its groups are in v2 too, if that is there.
 const CGROUPS = '/sys/fs/cgroup/systemd';
+const ALL_CGROUPS = [CGROUPS, '/sys/fs/cgroup/unified'].filter((path) => existsSync(path));
 
 export const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
 /** It needs namespaces, and root must be able to make groups. */
@@ -44,8 +45,11 @@ export function runUnit(name: string, text: string): void {
   writeFileSync(join(units, name), text);
   // It only runs if the machine looks as if it had booted with it, and not as the first process of
   // a namespace, which it takes for a machine's.
-  const boot = `mount -t tmpfs none /run/systemd && mkdir /run/systemd/system && ${SYSTEMD} --user --unit=${name}; true`;
-  const before = cgroups();
+  // It makes groups in the one that it is in.
+  const groups = ALL_CGROUPS.map((path) => join(path, `numalign-test-${basename(folder)}`));
+  for (const group of groups) mkdirSync(group);
+  const enter = groups.map((group) => `echo 0 > ${group}/cgroup.procs`).join(' && ');
+  const boot = `${enter} && mount -t tmpfs none /run/systemd && mkdir /run/systemd/system && ${SYSTEMD} --user --unit=${name}; true`;
   const child = spawn(
     'unshare',
     ['--mount', '--pid', '--fork', '--kill-child', '--mount-proc', 'sh', '-c', boot],
@@ -66,13 +70,15 @@ export function runUnit(name: string, text: string): void {
     child.kill('SIGKILL');
     await hasEnded;
     // The processes of the namespace end after it.
-    for (const each of cgroups())
-      if (!before.includes(each)) await until(() => isRemoved(each), `the end of ${each}`);
+    for (const group of groups) await until(() => isRemoved(group), `the end of ${group}`);
   });
 }
 
+/** Whether a group is gone, with those in it. */
 function isRemoved(cgroup: string): boolean {
   try {
+    for (const entry of readdirSync(cgroup, { withFileTypes: true }))
+      if (entry.isDirectory() && !isRemoved(join(cgroup, entry.name))) return false;
     rmdirSync(cgroup);
     return true;
   } catch (error) {
@@ -82,11 +88,4 @@ function isRemoved(cgroup: string): boolean {
     if (code === 'EBUSY') return false;
     throw error;
   }
-}
-
-/** Groups of systemd's own hierarchy, the inner ones first. */
-function cgroups(): string[] {
-  return readdirSync(CGROUPS, { recursive: true, withFileTypes: true, encoding: 'utf8' })
-    .flatMap((entry) => (entry.isDirectory() ? [join(entry.parentPath, entry.name)] : []))
-    .sort((a, b) => b.length - a.length);
 }

@@ -1,7 +1,7 @@
 // needs: process
 // What the page says of grants of this machine.
 import { openManager } from 'numalign';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { makeStateDir } from '../../../test/support/state-dir.js';
 import { Looks } from '../lib/look.js';
 import { FigureWatch, knownFigures } from '../lib/sections/figures.js';
@@ -24,6 +24,8 @@ describe('figures', () => {
     const manager = await openReal();
     const grant = await manager.acquire({ cpu: 1 });
     grant.pin();
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now());
+    onTestFinished(() => void clock.mockRestore());
     const watch = new FigureWatch(manager, true);
     const first = watch.look().get(grant.uid)!;
     expect(first).toMatchObject({ elapsedMs: 0, runTimeNs: null, interrupts: null });
@@ -31,6 +33,7 @@ describe('figures', () => {
     expect(first.elsewhereBytes).toBe(offNodeBytes);
     // A look at once would be of too short a time.
     expect(watch.look().get(grant.uid)).toBe(first);
+    clock.mockRestore();
     const before = performance.now();
     work(300_000);
     while (performance.now() - before < 950) work(10_000);

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <functional>
 #include <future>
+#include <set>
 #include <thread>
 
 #include "support/temporary_folder.h"
@@ -119,11 +120,16 @@ TEST(FileLock, OfAFileThatWasRemovedIsListedOnTheDeviceOfItsFolder) {
   ASSERT_TRUE(folder->remove("owner").ok());
   Result<std::string> device = listed_device(*folder);
   ASSERT_TRUE(device.ok());
-  std::ifstream locks("/proc/locks");
-  const std::string all{std::istreambuf_iterator<char>(locks), {}};
   const std::string range = " 4268869 4268875\n";
-  const size_t end = all.find(range);
-  ASSERT_NE(end, std::string::npos);
+  std::string all;
+  size_t end = std::string::npos;
+  // The kernel lists locks a page at a time and may miss one between pages.
+  for (const auto last = std::chrono::steady_clock::now() + 30s; end == std::string::npos;) {
+    ASSERT_LT(std::chrono::steady_clock::now(), last);
+    std::ifstream locks("/proc/locks");
+    all.assign(std::istreambuf_iterator<char>(locks), {});
+    end = all.find(range);
+  }
   const size_t begin = all.rfind("WRITE -1 ", end) + strlen("WRITE -1 ");
   EXPECT_EQ(all.substr(begin, device.value().size() + 1), device.value() + ":");
 }
@@ -345,12 +351,16 @@ TEST(FileLock, IsSeenAsHeldElsewhereThroughEveryOtherDescription) {
 void wait_for_blocked(const Folder& folder, size_t count) {
   const std::string file = ":" + std::to_string(folder.version("lock").value()->inode) + " ";
   const auto end = std::chrono::steady_clock::now() + 30s;
-  for (size_t found = 0; found < count;) {
+  // Without their numbers: the kernel may list one twice, with two numbers.
+  for (std::set<std::string> found; found.size() < count;) {
     ASSERT_LT(std::chrono::steady_clock::now(), end);
-    found = 0;
+    found.clear();
     std::ifstream locks("/proc/locks");
-    for (std::string line; std::getline(locks, line);)
-      found += line.find("->") != std::string::npos && line.find(file) != std::string::npos;
+    for (std::string line; std::getline(locks, line);) {
+      const size_t begin = line.find("->");
+      if (begin != std::string::npos && line.find(file) != std::string::npos)
+        found.insert(line.substr(begin));
+    }
     std::this_thread::sleep_for(1ms);
   }
 }

@@ -145,7 +145,7 @@ describe('a watch', () => {
       (answer) => answer.write(line('ADDED', object('b', '11'))),
       (answer) => answer.write(line('ADDED', object('c', '12'))),
     );
-    const { texts, errors } = await follow(server, 3, { seconds: 0, graceMs: 200 });
+    const { texts, errors } = await follow(server, 3, { seconds: 0, graceMs: 3000 });
     expect(texts).toEqual(['LISTED a', 'ADDED 11', 'ADDED 12']);
     expect(watchesOf(server)).toEqual(['10', '11']);
     expect(errors.map(({ code }) => code)).toEqual(['ERR_API_TIMEOUT']);

@@ -83,9 +83,10 @@ describe('numalign-node', () => {
     const file = join(kubelet, 'node.yaml');
     writeFileSync(file, 'kind: NodeConfiguration\npolicy: restricted\n');
     const { child, end } = numalignNode(...args, '--config', file);
-    child.stderr!.on('data', (part) => {
-      if (/the configuration: /.test(String(part))) setTimeout(() => child.kill('SIGHUP'), 50);
-      if (/unchanged/.test(String(part))) child.kill('SIGTERM');
+    // It reads its configuration again from here on.
+    createInterface(child.stderr!).on('line', (line) => {
+      if (/waiting for the socket/.test(line)) child.kill('SIGHUP');
+      if (/unchanged/.test(line)) child.kill('SIGTERM');
     });
     const { code, stderr } = await end;
     expect(code).toBe(0);

@@ -43,7 +43,7 @@ describe('A container that another program moves', () => {
       'warn: another program has put numalign:default/web/main on CPUs 0-7: it is back on 0-1',
     ]);
     await expect
-      .poll(() => node.told, { timeout: 5000 })
+      .poll(() => node.told)
       .toMatchObject([{ container_id: 'own', linux: { resources: { cpu: { cpus: '0-1' } } } }]);
   });
 
@@ -161,7 +161,7 @@ describe('A grant that another program', () => {
     await node.manager.grant('own').resize({ cpu: 3, noticeMs: 0 });
     await expect.poll(() => node.cpusOf(pathOf(EXCLUSIVE))).toBe('0-2');
     await expect.poll(() => node.cpusOf(pathOf(SHARED))).toBe('3-7');
-    await expect.poll(() => cpusByContainer(node.told), { timeout: 5000 }).toEqual({ own: '0-2' });
+    await expect.poll(() => cpusByContainer(node.told)).toEqual({ own: '0-2' });
     expect(node.handlers.repairs).toBe(0);
   });
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openManager } from 'numalign';
 import { discover } from 'numalign/topology';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { LogFields } from '../../lib/base/log.js';
 import { CpusetFiles } from '../../lib/cgroups/cpuset-files.js';
 import { ContainerHandlers } from '../../lib/containers/container-handlers.js';
@@ -111,9 +111,7 @@ describe('The end of a grant', () => {
     await isKnown;
     await handlers.stopContainer(POD, EXCLUSIVE, CALL);
     const isReleased = () => decisions().find(({ decision }) => decision === 'release');
-    await vi.waitFor(() =>
-      expect(isReleased()).toMatchObject({ pod: 'default/web', container: 'main', cpus: '0-1' }),
-    );
+    await expect.poll(isReleased).toMatchObject({ pod: 'default/web', container: 'main', cpus: '0-1' });
     expect(await scrape()).toContain('numalign_node_releases_total 1');
   });
 });
@@ -125,16 +123,8 @@ describe('A grant that does not hold any more', () => {
     await handlers.createContainer(POD, EXCLUSIVE, CALL);
     await isKnown;
     await manager.configure({ reservedSystemCPUs: '0' });
-    await vi.waitFor(() =>
-      expect(lines).toContainEqual(
-        expect.objectContaining({
-          level: 'warn',
-          pod: 'default/web',
-          container: 'main',
-          code: 'CPU_RESERVED',
-        }),
-      ),
-    );
+    const facts = { level: 'warn', pod: 'default/web', container: 'main', code: 'CPU_RESERVED' };
+    await expect.poll(() => lines).toContainEqual(expect.objectContaining(facts));
   });
 });
 

@@ -24,7 +24,7 @@ const prepare = (dra: DraNode, claim = right()) => {
 };
 const conditionOf = (dra: DraNode) => dra.claims.devicesOf('a')[0]?.conditions[0];
 const written = (dra: DraNode, count: number) =>
-  vi.waitFor(() => expect(dra.claims.patches).toHaveLength(count));
+  vi.waitFor(() => expect(dra.claims.patches).toHaveLength(count), { timeout: 60_000 });
 
 it('has a condition that says what the claim was granted', async () => {
   const dra = await DraNode.open();
@@ -138,7 +138,7 @@ it('is given up for a claim that has replaced it', async () => {
   const gets = () => dra.claims.gets;
   dra.claims.beforePatch = () => dra.claims.put(allocated('a', CPUS, { uid: 'other' }));
   await prepare(dra);
-  await vi.waitFor(() => expect(gets()).toBe(2));
+  await vi.waitFor(() => expect(gets()).toBe(2), { timeout: 60_000 });
   await dra.driver.close();
   expect(dra.claims.patches).toEqual([]);
 });
@@ -175,7 +175,7 @@ it('delays nothing and fails nothing, and what is wrong with it is a warning onc
   }
   const lines = (level: string) =>
     dra.lines.filter((line) => line.startsWith(`${level}: the status of claim`));
-  await vi.waitFor(() => expect(lines('debug')).toHaveLength(1));
+  await vi.waitFor(() => expect(lines('debug')).toHaveLength(1), { timeout: 60_000 });
   expect(lines('warn')).toEqual([expect.stringContaining('may not patch resourceclaims/status')]);
 });
 

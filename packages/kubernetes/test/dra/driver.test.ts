@@ -58,7 +58,7 @@ it('finds what a call had done for which the kubelet waited no longer', async ()
       });
     };
   });
-  const late = dra.plugin.prepare(nameOf(claim), 200);
+  const late = dra.plugin.prepare(nameOf(claim), 3000);
   await asked;
   await expect(late).rejects.toMatchObject({ code: 4 });
   dra.claims.before = () => {};

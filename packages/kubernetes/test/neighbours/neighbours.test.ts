@@ -100,7 +100,7 @@ describe('a container that was not created', () => {
     const log = vi.fn();
     const undone = new UndoneContainers({ socketPath: '' }, log, async () => [balloons]);
     for (let i = 0; i < 3; i++) undone.report('numalign:default/a/main');
-    await vi.waitFor(() => expect(log).toHaveBeenCalled());
+    await vi.waitFor(() => expect(log).toHaveBeenCalled(), { timeout: 60_000 });
     expect(log.mock.calls).toEqual([
       [
         'warn',

@@ -58,7 +58,7 @@ it('hears of a repair over NRI, and reports events by a call for each', async ()
   await plugin.event('StartContainer', POD, EXCLUSIVE, 'call');
   writeFileSync(join(cgroup, 'cpuset.cpus'), '0-7');
   await expect
-    .poll(() => plugin.updates, { timeout: 5000 })
+    .poll(() => plugin.updates)
     .toMatchObject([
       { update: [{ container_id: 'own', linux: { resources: { cpu: { cpus: '0-1', mems: '0' } } } }] },
     ]);

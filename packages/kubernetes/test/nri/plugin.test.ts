@@ -238,7 +238,7 @@ test('a runtime with a new socket is asked as if none had refused before', async
   const former = await listen(place.socketPath, options);
   const started = makePlugin().start();
   started.catch(() => {});
-  await expect.poll(() => times.length).toBe(5);
+  await expect.poll(() => times.length).toBeGreaterThanOrEqual(5);
   times.length = 0;
   await former.close();
   await listen(place.socketPath, options);

@@ -101,10 +101,10 @@ describe('a condition', () => {
       marked('u-2', 'Running'),
     ]);
     await refusals.start();
-    await vi.waitFor(() => expect(conditions()).toHaveLength(1));
+    await vi.waitFor(() => expect(conditions()).toHaveLength(1), { timeout: 60_000 });
     expect(conditions()[0]!.path).toContain('web-u-2');
     refusals.admitted(sandbox(), CONTAINER);
-    await vi.waitFor(() => expect(conditions()).toHaveLength(2));
+    await vi.waitFor(() => expect(conditions()).toHaveLength(2), { timeout: 60_000 });
   });
 });
 

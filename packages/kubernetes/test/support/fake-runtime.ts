@@ -11,7 +11,7 @@ const PLUGIN = 'nri.pkg.api.v1alpha1.Plugin';
 const RUNTIME = 'nri.pkg.api.v1alpha1.Runtime';
 
 /** As containerd's default. */
-const REQUEST_TIMEOUT = 2000;
+const REQUEST_TIMEOUT = 60_000;
 
 /** Numbers of events, as StateChange has them. */
 const EVENTS: Record<string, number> = {
