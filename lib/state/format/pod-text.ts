@@ -81,14 +81,9 @@ export const podsText = (pods: readonly PodAssignment[]): string => `[${podParts
  * Caches the texts of up to `most` pods that have none. Returns true if pods without a text remain.
  */
 export function prepareTexts(pods: readonly PodAssignment[], most: number): boolean {
-  let count = 0;
-  for (const pod of pods) {
-    if (podTexts.has(pod)) continue;
-    if (count === most) return true;
-    podText(pod);
-    count++;
-  }
-  return false;
+  const missing = pods.filter((pod) => !podTexts.has(pod));
+  for (const pod of missing.slice(0, most)) podText(pod);
+  return missing.length > most;
 }
 
 /** The JSON of the kubelet's holdings in files. */
