@@ -49,7 +49,7 @@ const LATE_FILES = {
     admission: pod-container
     decision/flags: flag-inputs
     enforcement/members: survivors
-    state: read-only-store
+    state: difference read-only-store
     status: grant-status kept-files read-status state-reading status`,
   seldom: `
     account: kubelet-record
@@ -74,7 +74,7 @@ const LATE_FILES = {
     quiet/parts
     quiet/resctrl
     reconcile: thread-drift
-    state: difference memory-store turns
+    state: memory-store turns
     threads: followers placement thread-move worker`,
 };
 

@@ -96,6 +96,10 @@ export class CpuSet extends IdSet<CpuSet> {
   }
 }
 
+// Sets of the first nodes, by their only word. Each grant has some, and most are the same.
+const knownNodes = new Map<number, NodeSet>();
+const MOST_KNOWN = 64;
+
 /** An immutable set of NUMA node ids (0 to 1,023), as Linux numbers them. */
 export class NodeSet extends IdSet<NodeSet> {
   declare private readonly kind: 'node';
@@ -117,7 +121,12 @@ export class NodeSet extends IdSet<NodeSet> {
    * @throws ERR_INVALID_ARGUMENT for an id that is not an integer or out of range
    */
   static from(ids: Iterable<number>): NodeSet {
-    return new NodeSet(wordsOf(checkIds(ids, NodeSet.MAX_ID, 'the NUMA node id', 'NodeSet.parse')));
+    const words = wordsOf(checkIds(ids, NodeSet.MAX_ID, 'the NUMA node id', 'NodeSet.parse'));
+    if (words.length === 0) return NodeSet.EMPTY;
+    const known = words.length === 1 ? knownNodes.get(words[0]!) : undefined;
+    const set = known ?? new NodeSet(words);
+    if (words.length === 1 && knownNodes.size < MOST_KNOWN) knownNodes.set(words[0]!, set);
+    return set;
   }
 
   /** Parses the Linux list form, by the rules of {@link CpuSet.parse}. @throws ERR_INVALID_LIST */

@@ -20,7 +20,7 @@ import { explain, explaining } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import { checkHoldings } from './format/holdings-check.js';
 import { encodeJournal, type JournalPlace } from './format/journal.js';
-import { prepareTexts } from './format/pod-text.js';
+import { forgetPodTexts, prepareTexts } from './format/pod-text.js';
 import { type SealedText, sealText } from './format/sealed-json.js';
 import { changeText } from './format/state-change.js';
 import type { Owners } from './owners/owners.js';
@@ -127,6 +127,8 @@ export class StateWriter {
     }
     settle?.(true);
     reader.noteCommitted(checkpoint);
+    // Those of all pods are being made for the next file.
+    if (!this.#isPreparing) forgetPodTexts();
     if (use.isLast) return;
     // The next decision builds on this state.
     const found = reader.load();
@@ -144,12 +146,11 @@ export class StateWriter {
     if (this.#isUnsynced) return this.#replace(checkpoint, { good, ...sealed }, use);
     try {
       journal.cutTail();
-      const { line } = sealed;
-      const at = good.place.end;
       const { generation } = checkpoint;
       const { lock, isLast = false } = use;
-      const version = await journal.file!.append(at, line, this.#folder, lock, isLast, COPY_FILE, generation);
-      journal.noteAppended(good, checkpoint, sealed, version);
+      await journal.append(good, checkpoint, sealed, (file, at) =>
+        file.append(at, sealed.line, this.#folder, lock, isLast, COPY_FILE, generation),
+      );
     } catch (error) {
       if (!(error instanceof NumalignError) || !isFileAtFault(error)) throw error;
       await this.#replace(checkpoint, { good, ...sealed }, use);

@@ -7,6 +7,7 @@ import {
   renameSync,
   rmSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -177,13 +178,16 @@ describe('a state file that another one follows', () => {
 });
 
 describe('what this process has written itself', () => {
-  it('is not read again', () => {
+  it('is not read again', async () => {
     const { file, folder, follower, found } = following(FIRST);
     found();
     const good = follower.good!;
     const sealed = lineAfter(at(1));
-    appendFileSync(file, sealed.line);
-    follower.noteAppended(good, at(2), sealed, folder.version('state.json')!);
+    const write = () => {
+      appendFileSync(file, sealed.line);
+      return folder.version('state.json')!;
+    };
+    await follower.append(good, at(2), sealed, write);
     const own = follower.good;
     expect(own).toMatchObject({
       checkpoint: { generation: 2 },
@@ -191,10 +195,57 @@ describe('what this process has written itself', () => {
     });
     expect(follower.look()).toBe(own);
     // It has moved on.
-    follower.noteAppended(good, at(9), sealed, '');
+    await follower.append(good, at(9), sealed, () => '');
     expect(follower.good).toBe(own);
     appendFileSync(file, THIRD);
     expect([found(), follower.wholeReads]).toEqual([3, 1]);
+  });
+
+  it('is what it was, or is not read again, for a look in the middle of the write', async () => {
+    const { file, folder, follower } = following(FIRST);
+    const before = follower.look();
+    const [sealed, next] = [lineAfter(at(1)), at(2)];
+    const looks: FoundState[] = [];
+    const write = () => {
+      utimesSync(file, 1, 1);
+      looks.push(follower.look());
+      for (const part of [sealed.line.slice(0, 9), sealed.line.slice(9)]) {
+        appendFileSync(file, part);
+        looks.push(follower.look());
+      }
+      return folder.version('state.json')!;
+    };
+    await follower.append(follower.good!, next, sealed, write);
+    expect(looks.slice(0, 2)).toEqual([before, before]);
+    expect((looks[2] as { checkpoint?: Checkpoint }).checkpoint).toBe(next);
+    expect([follower.look(), follower.wholeReads]).toEqual([looks[2], 1]);
+  });
+
+  it('is read with the line that another process has added before the write has returned', async () => {
+    const { file, folder, follower, found } = following(FIRST);
+    found();
+    const sealed = lineAfter(at(1));
+    const write = () => {
+      appendFileSync(file, `${sealed.line}${lineAfter(at(2)).line}`);
+      expect(found()).toBe(3);
+      return folder.version('state.json')!;
+    };
+    await follower.append(follower.good!, at(2), sealed, write);
+    expect([found(), follower.wholeReads]).toEqual([3, 1]);
+  });
+
+  it('is read whole once the write has failed and was taken back', async () => {
+    const { file, follower, found } = following(FIRST);
+    found();
+    const sealed = lineAfter(at(1));
+    const write = () => {
+      appendFileSync(file, sealed.line);
+      expect(found()).toBe(2);
+      truncateSync(file, FIRST.length);
+      return Promise.reject(new Error('no room'));
+    };
+    await expect(follower.append(follower.good!, at(2), sealed, write)).rejects.toThrow('no room');
+    expect([found(), follower.wholeReads]).toEqual([1, 2]);
   });
 
   it('is not read again in a new file, unless that is another one by now', () => {

@@ -126,6 +126,15 @@ it('the texts of pods that were read are made a few at a time', () => {
   expect(prepareTexts(pods, 1)).toBe(false);
 });
 
+it('the texts of pods are freed by the next commit', async () => {
+  const { pods } = decodeCheckpoint(long).assignments;
+  expect(prepareTexts(pods, PODS)).toBe(false);
+  const manager = await open(makeStateDir('/dev/shm'));
+  onTestFinished(() => manager.close());
+  await manager.acquire({ cpu: 1 });
+  expect(prepareTexts(pods, 0)).toBe(true);
+});
+
 it('an owner’s file that is written whole has the lines of its claims, and ends with the last generation', async () => {
   const manager = await open(makeStateDir('/dev/shm'));
   onTestFinished(() => manager.close());

@@ -30,29 +30,35 @@ function writing({ isPlain = false, isEmpty = false } = {}) {
     if (error) throw error;
   };
   const world = { finds: false as boolean | Error, claimed: undefined as Assignments | undefined };
+  const file = {
+    append: async (
+      at: number,
+      line: string,
+      _: unknown,
+      __: unknown,
+      isLast: boolean,
+      copy: string,
+      n: number,
+    ) => {
+      expect([at, JSON.parse(line).generation, copy]).toEqual([place.end, 5, 'state.copy.json']);
+      step('append', isLast, n);
+      return 'version';
+    },
+  };
   const reader = {
     generation: 4,
     bootId: 'this',
     journal: {
       good: isEmpty ? undefined : good,
       cutTail: () => step('cut'),
-      file: {
-        append: async (
-          at: number,
-          line: string,
-          _: unknown,
-          __: unknown,
-          isLast: boolean,
-          copy: string,
-          n: number,
-        ) => {
-          expect([at, JSON.parse(line).generation, copy]).toEqual([place.end, 5, 'state.copy.json']);
-          step('append', isLast, n);
-          return 'version';
-        },
-      },
-      noteAppended: (before: GoodState, { generation }: { generation: number }) => {
+      append: async (
+        before: GoodState,
+        { generation }: { generation: number },
+        _: unknown,
+        write: (to: typeof file, at: number) => Promise<string>,
+      ) => {
         expect(before).toBe(good);
+        await write(file, place.end);
         step('appended', generation);
       },
       noteReplaced: (before: GoodState | undefined, { checkpoint }: GoodState) => {

@@ -39,6 +39,8 @@ export class JournalFollower {
   #isQuiet = false;
   // The first read of a long file, while it runs.
   #preparing: Promise<void> | undefined;
+  // The state after a line that this process is appending to `good`.
+  #appended: { readonly good: GoodState; readonly next: GoodState } | undefined;
   // Counts calls of forget().
   #forgotten = 0;
   #wholeReads = 0;
@@ -89,6 +91,8 @@ export class JournalFollower {
       this.#isQuiet = true;
       return this.#good;
     }
+    const own = this.#ownAppend(version);
+    if (own) return own;
     const good = this.#good && this.#journal && this.#follow(this.#good, this.#journal, version);
     if (good && !good.place.hasTail) return this.#note(good, version);
     return this.#readWhole();
@@ -165,15 +169,35 @@ export class JournalFollower {
   }
 
   /**
-   * Takes over a line that this process appended to `good`, so that it is not read again. Does
-   * nothing if the follower has moved on. `version`: the version of the file with that line.
+   * Appends a line to `good` with `write`, which returns the version of the file with that line. It is
+   * not read again, unless the follower moves on meanwhile.
    */
-  noteAppended(good: GoodState, checkpoint: Checkpoint, { line, seal }: SealedText, version: string): void {
-    if (this.#good !== good) return;
-    const { place } = good;
-    const end = place.end + Buffer.byteLength(line);
-    const next = { end, seal, snapshot: place.snapshot, hasTail: false };
-    this.#note({ kind: 'good', checkpoint, place: next }, version, true);
+  async append(
+    good: GoodState,
+    checkpoint: Checkpoint,
+    { line, seal }: SealedText,
+    write: (file: NativeJournal, at: number) => string | Promise<string>,
+  ): Promise<void> {
+    const end = good.place.end + Buffer.byteLength(line);
+    const place = { end, seal, snapshot: good.place.snapshot, hasTail: false };
+    const next: GoodState = { kind: 'good', checkpoint, place };
+    this.#appended = { good, next };
+    try {
+      const version = await write(this.#journal!, good.place.end);
+      if (this.#good === good) this.#note(next, version, true);
+    } finally {
+      this.#appended = undefined;
+    }
+  }
+
+  // What a look finds while this process appends, with the lock: the kernel changes a file's time before
+  // its size, and its size page by page. Undefined: something else has happened.
+  #ownAppend(version: string): GoodState | undefined {
+    const { good, next } = this.#appended ?? {};
+    if (!good || !next || this.#good !== good || inodeOf(version) !== inodeOf(this.#version!))
+      return undefined;
+    const left = next.place.end - sizeOf(version);
+    return left === 0 ? this.#note(next, version) : left > 0 ? good : undefined;
   }
 
   /** Takes over a file that this process put in the place of `good`. The new file says `next`. */

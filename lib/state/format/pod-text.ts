@@ -50,18 +50,25 @@ function encodeHeld({ booking, containers }: Pick<PodAssignment, 'booking' | 'co
 
 // Most texts are written more than once.
 const texts = new WeakMap<object, string>();
+// A pod's is as long as the pod, and few are needed after the commit: see forgetPodTexts.
+let podTexts = new WeakMap<object, string>();
 
-export function textOf<T extends object>(value: T, encode: (value: T) => unknown): string {
-  let text = texts.get(value);
+export function textOf<T extends object>(value: T, encode: (value: T) => unknown, among = texts): string {
+  let text = among.get(value);
   if (text === undefined) {
     text = JSON.stringify(encode(value));
-    texts.set(value, text);
+    among.set(value, text);
   }
   return text;
 }
 
 /** The JSON of a pod in files. */
-export const podText = (pod: PodAssignment): string => textOf(pod, encodePod);
+export const podText = (pod: PodAssignment): string => textOf(pod, encodePod, podTexts);
+
+/** Frees the texts of all pods. */
+export function forgetPodTexts(): void {
+  podTexts = new WeakMap();
+}
 
 /** The JSON of pods in files, in parts with the separators. */
 export const podParts = (pods: readonly PodAssignment[]): string[] =>
@@ -74,14 +81,9 @@ export const podsText = (pods: readonly PodAssignment[]): string => `[${podParts
  * Caches the texts of up to `most` pods that have none. Returns true if pods without a text remain.
  */
 export function prepareTexts(pods: readonly PodAssignment[], most: number): boolean {
-  let count = 0;
-  for (const pod of pods) {
-    if (texts.has(pod)) continue;
-    if (count === most) return true;
-    podText(pod);
-    count++;
-  }
-  return false;
+  const missing = pods.filter((pod) => !podTexts.has(pod));
+  for (const pod of missing.slice(0, most)) podText(pod);
+  return missing.length > most;
 }
 
 /** The JSON of the kubelet's holdings in files. */

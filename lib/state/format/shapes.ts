@@ -33,13 +33,17 @@ function ofPart(part: string, error: unknown): unknown {
  */
 export function listOf<T>(value: unknown, where: string, shape: Shape<T>, from = 0): T[] {
   const items = list(value, where);
-  const found: T[] = [];
+  let at = from;
   try {
-    for (let i = 0; i < items.length; i++) found.push(shape(items[i], 'it'));
+    // A list that grows item by item takes more memory than its items.
+    return items.map((item) => {
+      const found = shape(item, 'it');
+      at++;
+      return found;
+    });
   } catch (error) {
-    throw ofPart(`${where}[${from + found.length}]`, error);
+    throw ofPart(`${where}[${at}]`, error);
   }
-  return found;
 }
 
 // An item takes some 10 µs.

@@ -34,7 +34,7 @@ import { adjustment, cpusOf, update } from './container-placement.js';
 import { Drift } from './drift.js';
 import { GrantedContainers } from './granted-containers.js';
 import { Grants } from './grants.js';
-import { Inventory, isExclusive, type KnownContainer } from './inventory.js';
+import { Inventory, isExclusive, type KnownContainer, knownRequest } from './inventory.js';
 import { LateAdmissions } from './late-admissions.js';
 import { type Reports, subjectOf } from './reports.js';
 import { RuntimeUpdates, type TellRuntime } from './runtime-updates.js';
@@ -235,7 +235,8 @@ export class ContainerHandlers implements NriHandlers {
       const chosenCpus = isExclusive(entry) ? null : (chosenCpusOf(resources) ?? entry.request.chosenCpus);
       const { pool } = this.#grants;
       const cpus = cpusOf(placement, pool, chosenCpus);
-      this.#inventory.put({ ...entry, request: { ...request, chosenCpus }, placement, cpus });
+      this.#late.asks(entry.id, request);
+      this.#inventory.put({ ...entry, request: knownRequest({ ...request, chosenCpus }), placement, cpus });
       return [update(entry.id, cpus, placement?.memoryNodes), ...this.#shared.updates(pool, entry.id)];
     });
   }
@@ -311,7 +312,7 @@ export class ContainerHandlers implements NriHandlers {
       title: grantName(this.#prefix, pod, container),
       subject: subjectOf(pod, container),
       cgroupsPath: container.linux?.cgroups_path ?? '',
-      request: this.#inDomain(pod, container, request),
+      request: knownRequest(this.#inDomain(pod, container, request)),
       placement,
       cpus,
     };

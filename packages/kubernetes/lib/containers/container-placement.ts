@@ -30,20 +30,26 @@ export interface Placement {
   readonly devices: readonly string[];
 }
 
+// Most containers have none, and each list takes memory.
+const NONE: readonly string[] = [];
+
 export function placementOf(
   uid: string,
   isOfPod: boolean,
   { cpus, memory, devices }: PodContainer,
 ): Placement {
+  const names = Object.entries(devices).flatMap(([resource, ids]) =>
+    ids.map(({ id }) => `${resource}=${id}`),
+  );
   return {
     uid,
     isAllocation: false,
     isOfPod,
     partOfPod: null,
-    claimGrants: [],
+    claimGrants: NONE,
     cpus,
     memoryNodes: NodeSet.from(memory.flatMap(({ nodes }) => nodes)),
-    devices: Object.entries(devices).flatMap(([resource, ids]) => ids.map(({ id }) => `${resource}=${id}`)),
+    devices: names.length === 0 ? NONE : names,
   };
 }
 

@@ -7,6 +7,14 @@ import type { PlacedNeighbour } from '../placement/affinity.js';
 import type { ContainerRequest } from '../placement/container-request.js';
 import type { Placement } from './container-placement.js';
 
+/** What is kept of a request: the rest is on record by then, and a node has hundreds. */
+export type KnownRequest = Pick<ContainerRequest, 'memory' | 'chosenCpus' | 'millis' | 'affinity' | 'rule'>;
+
+export const knownRequest = (request: KnownRequest): KnownRequest => {
+  const { memory, chosenCpus, millis, affinity, rule } = request;
+  return { memory, chosenCpus, millis, affinity, rule };
+};
+
 export interface KnownContainer {
   readonly id: string;
   readonly podId: string;
@@ -15,7 +23,7 @@ export interface KnownContainer {
   readonly subject: PodSubject;
   /** The path in the runtime's form; see cgroups/. */
   readonly cgroupsPath: string;
-  readonly request: ContainerRequest;
+  readonly request: KnownRequest;
   /** Null if it runs in the shared pool, and nothing is booked for it. */
   readonly placement: Placement | null;
   /** The CPUs last written by the runtime or by numalign; null if unknown. */
@@ -29,16 +37,19 @@ export interface PodGrant {
   readonly cgroupsPath: string;
 }
 
+/** What is kept of a pod: a node has hundreds, and annotations can be long. */
+type KnownPod = Pick<PodSandbox, 'id' | 'uid' | 'name' | 'namespace' | 'labels'>;
+
 /** Whether a container has exclusive CPUs. */
 export const isExclusive = ({ placement }: KnownContainer): boolean => placement?.cpus != null;
 
 export class Inventory implements Neighbours {
-  readonly #pods = new Map<string, PodSandbox>();
+  readonly #pods = new Map<string, KnownPod>();
   readonly #containers = new Map<string, KnownContainer>();
   // What belongs to pods, by the id of the sandbox and the grant's uid.
   readonly #ofPods = new Map<string, Map<string, PodGrant>>();
   // Of all containers that a sandbox has had.
-  readonly #names = new Map<string, Set<string>>();
+  readonly #names = new Map<string, readonly string[]>();
 
   get containers(): readonly KnownContainer[] {
     return [...this.#containers.values()];
@@ -63,9 +74,10 @@ export class Inventory implements Neighbours {
 
   /** Whether a container of this name is the first in its sandbox; it is not the first afterwards. */
   isFirst(podId: string, name: string): boolean {
-    const names = this.#names.get(podId) ?? new Set();
-    this.#names.set(podId, names);
-    return names.size < names.add(name).size;
+    const names = this.#names.get(podId) ?? [];
+    if (names.includes(name)) return false;
+    this.#names.set(podId, [...names, name]);
+    return true;
   }
 
   /** The grant is released. */
@@ -77,12 +89,8 @@ export class Inventory implements Neighbours {
     this.#containers.delete(id);
   }
 
-  findPod(id: string): PodSandbox | undefined {
-    return this.#pods.get(id);
-  }
-
-  putPod(pod: PodSandbox): void {
-    this.#pods.set(pod.id, pod);
+  putPod({ id, uid, name, namespace, labels }: PodSandbox): void {
+    this.#pods.set(id, { id, uid, name, namespace, labels });
   }
 
   removePod(id: string): void {

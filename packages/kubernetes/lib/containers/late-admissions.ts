@@ -2,6 +2,7 @@
 // it came. They run in the shared pool, and are admitted as soon as something is released.
 import type { Log } from '../base/log.js';
 import type { Container, PodSandbox } from '../nri/messages.js';
+import type { ContainerRequest } from '../placement/container-request.js';
 import type { CensusEntry } from './census.js';
 import type { GrantedContainers } from './granted-containers.js';
 import type { Grants } from './grants.js';
@@ -19,6 +20,7 @@ export interface LateAdmissionsOptions {
 interface Waiting {
   readonly pod: PodSandbox;
   readonly container: Container;
+  readonly request: ContainerRequest;
 }
 
 export class LateAdmissions {
@@ -41,7 +43,13 @@ export class LateAdmissions {
   /** Containers that were looked at: those wait that ask for something and have nothing. */
   found(entries: readonly CensusEntry[]): void {
     for (const { pod, container, request, placement } of entries)
-      if (request.pod && !placement) this.#waiting.set(container.id, { pod, container });
+      if (request.pod && !placement) this.#waiting.set(container.id, { pod, container, request });
+  }
+
+  /** A container asks for something else now. */
+  asks(id: string, request: ContainerRequest): void {
+    const waiting = this.#waiting.get(id);
+    if (waiting) this.#waiting.set(id, { ...waiting, request });
   }
 
   /**
@@ -65,18 +73,18 @@ export class LateAdmissions {
     }
   }
 
-  async #try(id: string, { pod, container }: Waiting): Promise<void> {
+  async #try(id: string, { pod, container, request }: Waiting): Promise<void> {
     const { inventory, grants, log } = this.#options;
     const known = inventory.find(id);
     if (!known || known.placement) return void this.#waiting.delete(id);
     try {
-      const placement = await grants.place(pod, container, known.request);
+      const placement = await grants.place(pod, container, request);
       const current = inventory.find(id);
       if (this.#isClosed || !placement) return;
       this.#waiting.delete(id);
       // It has ended meanwhile, and nothing else would release its grant.
       if (!current && !placement.isOfPod) return await grants.end(placement);
-      if (current) await this.#settle(current, { pod, container }, placement);
+      if (current) await this.#settle(current, { pod, container, request }, placement);
     } catch (error) {
       const text = `${known.title} still has no place: ${(error as Error).message}`;
       log('debug', text, { ...fieldsOf(known.subject), id });

@@ -21,9 +21,10 @@ export interface AffinePlacesOptions {
 }
 
 /** A container, as selectors see it. */
-export const neighbourOf = ({ namespace, name, labels }: PodSandbox, container: string): Neighbour => ({
-  ...{ namespace: namespace || 'default', pod: name, container, labels },
-});
+export const neighbourOf = (
+  { namespace, name, labels }: Pick<PodSandbox, 'namespace' | 'name' | 'labels'>,
+  container: string,
+): Neighbour => ({ ...{ namespace: namespace || 'default', pod: name, container, labels } });
 
 export class AffinePlaces {
   readonly #options: AffinePlacesOptions;

@@ -51,3 +51,11 @@ it('Others leave its CPUs first, and none is moved without room', async () => {
   await expect.poll(() => cpusOf('/k/a')).toBe(`${cpus}`);
   expect(cpusOf('/k/b')).toBe(`${manager.sharedPool()}`);
 });
+
+it('One that asks for less by then has that', async () => {
+  const { handlers, grant } = await withoutRoom();
+  const { linux } = containerOf({ id: 'a', cpus: 2, memory: GIB });
+  await handlers.updateContainer(POD, exclusive('a', 3), linux!.resources!);
+  await grant.release();
+  await expect.poll(() => handlers.containers[0]!.placement?.cpus?.size).toBe(2);
+});
