@@ -53,9 +53,9 @@ export const BUGS = [
     after: '',
     also: [
       {
-        file: 'lib/state/state-writer.ts',
-        before: ['const at = good.place.end;'],
-        after: 'const at = sizeOf(this.#folder.version(STATE_FILE)!);',
+        file: 'lib/state/files/journal-follower.ts',
+        before: ['await write(this.#journal!, good.place.end);'],
+        after: 'await write(this.#journal!, sizeOf(this.folder.version(STATE_FILE)!));',
       },
     ],
     find: 'lost-writes.mjs',
@@ -73,7 +73,7 @@ export const BUGS = [
     file: 'lib/state/files/journal-follower.ts',
     before: [
       `end: head.snapshot, hasTail: false };
-    return withLines({ ...last, place: begin }, next.read(head.snapshot));`,
+    return withLines({ ...last, place: begin }, next.read(head.snapshot, sizeOf(version) - head.snapshot));`,
     ],
     after: `hasTail: false };
     return withLines({ ...last, place: begin }, next.read(place.end));`,
@@ -90,8 +90,8 @@ export const BUGS = [
     name: 'a pid is trusted instead of the lock',
     file: 'lib/state/owners/owners.ts',
     before: [
-      'return this.isOwn(owner) || this.#folder.isOwnerAlive(owner.uuid);',
-      'return this.isOwn(owner) || isOwnerAlive(this.#folder, owner, locks);',
+      'return this.isOwn(owner) || this.folder.isOwnerAlive(owner.uuid);',
+      'return this.isOwn(owner) || isOwnerAlive(this.folder, owner, locks);',
     ],
     after: `try {
       process.kill(owner.pid!, 0);
