@@ -42,11 +42,7 @@ export interface CpuSnapshot {
 }
 
 /** A task that is not the grant's and is on one of its CPUs, or last was. */
-export interface TaskSnapshot {
-  readonly pid: number;
-  readonly tid: number;
-  readonly startNs: number;
-  readonly processor: number;
+export interface TaskSnapshot extends Pick<ThreadSnapshot, 'pid' | 'tid' | 'startNs' | 'processor'> {
   readonly command: string;
   /** `owner`: a thread of the grant's own processes that may also run elsewhere. */
   readonly kind: 'owner' | 'user' | 'kernel';

@@ -1,14 +1,11 @@
 // Elastic targets: how many CPUs each elastic grant should have, by weighted max-min fairness.
 // Elastic grants grow and shrink by themselves. Pure.
+import type { Elasticity } from '../../account/pod-assignment.js';
 import { MILLI } from '../../input/values/quantity.js';
 
 /** A grant that may have any number of CPUs from `min` to `max`. */
-export interface ElasticBounds {
+export interface ElasticBounds extends Elasticity {
   readonly uid: string;
-  readonly min: number;
-  readonly max: number;
-  /** Above 0. Between its bounds, a grant of twice the weight has twice as many CPUs. */
-  readonly weight: number;
 }
 
 /** CPUs by the uid of a grant. */
