@@ -111,7 +111,7 @@ const newPod = ({ pod, alreadyAdmitted }: Admission) => (alreadyAdmitted ? undef
 
 const FIRST_LIMIT = 64;
 
-export class OwnGrants {
+class OwnGrants {
   readonly #host: Host;
   #pods: PodAssignment[] = [];
   #limit = FIRST_LIMIT;

@@ -227,7 +227,7 @@ class Search {
 const consenting = podsThat(({ movable }) => movable !== undefined);
 
 /** The movable pods of a list. */
-export function movablePods(pods: readonly PodAssignment[], time: MoveTime): readonly PodAssignment[] {
+function movablePods(pods: readonly PodAssignment[], time: MoveTime): readonly PodAssignment[] {
   return consenting(pods).filter((pod) => {
     const { maxPerHour } = pod.movable!;
     return isSettled(pod) && (maxPerHour === null || recentMoves(pod, time).length < maxPerHour);

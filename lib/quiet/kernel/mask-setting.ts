@@ -27,7 +27,7 @@ export const LIST: CpuText = {
  * kernel refuses such a mask or takes it for no mask at all. `base` itself if it has no quiet CPU,
  * or if every CPU is quiet. Pure.
  */
-export function withoutQuiet(base: CpuSet, { topology, cpus }: PartDemand): CpuSet {
+function withoutQuiet(base: CpuSet, { topology, cpus }: PartDemand): CpuSet {
   if (!base.intersects(cpus)) return base;
   const rest = base.difference(cpus);
   if (rest.intersects(topology.cpus)) return rest;
