@@ -50,7 +50,7 @@ const LATE_FILES = {
     decision/flags: flag-inputs
     enforcement/members: survivors
     state: difference read-only-store
-    status: grant-status kept-files read-status state-reading status`,
+    status: kept-files read-status state-reading status`,
   seldom: `
     account: kubelet-record
     admission: plan planner
