@@ -54,8 +54,8 @@ export const BUGS = [
     also: [
       {
         file: 'lib/state/state-writer.ts',
-        before: ['const at = good.place.end;'],
-        after: 'const at = sizeOf(this.#folder.version(STATE_FILE)!);',
+        before: ['file.append(at, sealed.line'],
+        after: 'file.append(sizeOf(this.#folder.version(STATE_FILE)!), sealed.line',
       },
     ],
     find: 'lost-writes.mjs',
@@ -73,7 +73,7 @@ export const BUGS = [
     file: 'lib/state/files/journal-follower.ts',
     before: [
       `end: head.snapshot, hasTail: false };
-    return withLines({ ...last, place: begin }, next.read(head.snapshot));`,
+    return withLines({ ...last, place: begin }, next.read(head.snapshot, sizeOf(version) - head.snapshot));`,
     ],
     after: `hasTail: false };
     return withLines({ ...last, place: begin }, next.read(place.end));`,
