@@ -53,9 +53,9 @@ export const BUGS = [
     after: '',
     also: [
       {
-        file: 'lib/state/files/journal-follower.ts',
-        before: ['await write(this.#journal!, good.place.end);'],
-        after: 'await write(this.#journal!, sizeOf(this.folder.version(STATE_FILE)!));',
+        file: 'lib/state/state-writer.ts',
+        before: ['file.append(at, sealed.line'],
+        after: 'file.append(sizeOf(this.folder.version(STATE_FILE)!), sealed.line',
       },
     ],
     find: 'lost-writes.mjs',

@@ -105,7 +105,12 @@ export class ContainerHandlers implements NriHandlers {
     this.#log = log;
     this.#reports = reports;
     this.#policy = policy;
-    this.#grants = new Grants({ manager, prefix, restoreAllocation, findClaim, findManifest, policy, log });
+    const moved = (uid: string) => {
+      this.#granted.followMove(uid);
+      this.#followPool();
+    };
+    const records = { manager, prefix, restoreAllocation, findClaim, findManifest, policy, log };
+    this.#grants = new Grants({ ...records, moved });
     const [inventory, grants] = [this.#inventory, this.#grants];
     const runtimeUpdates = new RuntimeUpdates({ inventory, tell, log });
     this.#runtimeUpdates = runtimeUpdates;
@@ -115,7 +120,8 @@ export class ContainerHandlers implements NriHandlers {
     this.#domains = new SharedDomains({ manager, inventory });
     this.#sandboxes = new Sandboxes({ manager, cpusets, log });
     this.#drift = new Drift({ inventory, cpusets, runtimeUpdates, log, reports });
-    this.#late = new LateAdmissions({ inventory, grants, granted: this.#granted, reports, log });
+    const followPool = this.#followPool;
+    this.#late = new LateAdmissions({ inventory, grants, granted: this.#granted, reports, followPool, log });
     manager.on('change', this.#followRecord);
     manager.on('change', reports.changed);
   }

@@ -213,9 +213,18 @@ export class GrantedContainers {
    * caller moves it there.
    */
   followRecord(change: StateChange): void {
+    this.#follow((placement) => mayConcern(change, placement));
+  }
+
+  /** Containers with this grant of a claim are where it is now. */
+  followMove(uid: string): void {
+    this.#follow(({ claimGrants }) => claimGrants.includes(uid));
+  }
+
+  #follow(mayConcern: (placement: Placement) => boolean): void {
     for (const container of this.#inventory.containers) {
       const { placement, title, subject, id, podId } = container;
-      if (!placement || this.#resizing.has(placement.uid) || !mayConcern(change, placement)) continue;
+      if (!placement || this.#resizing.has(placement.uid) || !mayConcern(placement)) continue;
       const current = this.#grants.current(placement);
       if (isSame(placement, current)) continue;
       if (!current) this.#inventory.forget(podId, placement);

@@ -9,6 +9,7 @@ import {
   NumalignError,
   type Pod,
 } from 'numalign';
+import type { MoveEnd } from 'numalign/diagnostics';
 import { Backoff } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
@@ -63,6 +64,8 @@ export interface GrantsOptions {
   readonly policy?: () => ContainerPolicy;
   /** Undefined: containers are placed one by one. */
   readonly findManifest: FindManifest | undefined;
+  /** This process has moved a claim's grant. The request that it makes room for waits meanwhile. */
+  readonly moved?: ((uid: string) => void) | undefined;
   readonly log: Log;
 }
 
@@ -74,6 +77,7 @@ export class Grants {
   readonly #policy: () => ContainerPolicy;
   readonly #wholePods: WholePods;
   readonly #log: Log;
+  readonly #moved: (end: MoveEnd) => void;
   readonly #pending = new Set<string>();
   // True if the state does not let them be released.
   #isRefused = false;
@@ -88,6 +92,7 @@ export class Grants {
     findClaim,
     findManifest,
     policy = () => NO_POLICY,
+    moved = () => {},
     log,
   }: GrantsOptions) {
     this.#manager = manager;
@@ -97,6 +102,7 @@ export class Grants {
     this.#restoreAllocation = restoreAllocation;
     this.#prefix = `${prefix}:`;
     this.#policy = policy;
+    this.#moved = ({ uid, isMoved }) => isMoved && moved(uid);
     this.#log = log;
   }
 
@@ -197,6 +203,9 @@ export class Grants {
 
   #findClaimed(claimGrants: readonly string[]): Placement | null {
     const held = claimedHoldings(this.#manager, claimGrants);
+    // Once for each grant, however often it is found.
+    for (const uid of held ? claimGrants : [])
+      this.#manager.grant(uid).off('moveEnd', this.#moved).on('moveEnd', this.#moved);
     const none = { isAllocation: false, isOfPod: false, partOfPod: null, devices: [] };
     return held && { uid: claimGrants[0]!, ...none, claimGrants, ...held };
   }

@@ -14,6 +14,8 @@ export interface LateAdmissionsOptions {
   readonly grants: Grants;
   readonly granted: GrantedContainers;
   readonly reports: Pick<Reports, 'admitted'>;
+  /** Moves what runs in the shared pool to where that is now. */
+  readonly followPool: () => void;
   readonly log: Log;
 }
 
@@ -96,7 +98,9 @@ export class LateAdmissions {
     { pod, container }: Waiting,
     placement: NonNullable<KnownContainer['placement']>,
   ): Promise<void> {
-    const { granted, reports } = this.#options;
+    const { granted, reports, followPool } = this.#options;
+    // The event of the commit may come later.
+    followPool();
     granted.settle(known, placement);
     const { cpus, memoryNodes } = placement;
     reports.admitted(pod, container, {

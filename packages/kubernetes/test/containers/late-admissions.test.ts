@@ -13,8 +13,11 @@ const exclusive = (id: string, cpus = 4) => ({
 
 async function withoutRoom() {
   const node = await simulatedNode({ policy: 'single-numa-node' });
+  const heard: string[] = [];
+  node.manager.on('change', ({ added }) => heard.push(...added.map(({ uid }) => uid)));
   const grant = await node.manager.acquire({ cpu: 3 });
   const other = await node.manager.acquire({ cpu: 3 });
+  await expect.poll(() => heard).toEqual([grant.uid, other.uid]);
   node.makeCgroup('/k/a', '0-7');
   const updates = await node.handlers.synchronize([POD], [exclusive('a', 3)]);
   return { ...node, grant, other, updates };
@@ -44,8 +47,9 @@ it('One that has ended by then has none', async () => {
 
 it('Others leave its CPUs first, and none is moved without room', async () => {
   const { handlers, makeCgroup, cpusOf, grant, manager } = await withoutRoom();
-  makeCgroup('/k/b', '0-7');
   await handlers.createContainer(POD, containerOf({ id: 'b' }));
+  // As the runtime does.
+  makeCgroup('/k/b', String(manager.sharedPool()));
   const { cpus } = grant;
   await grant.release();
   await expect.poll(() => cpusOf('/k/a')).toBe(`${cpus}`);
