@@ -30,6 +30,7 @@ import { type Placement, placementOf } from './container-placement.js';
 import { WholePods } from './whole-pods.js';
 
 const isUnknown = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT';
+const isReleased = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_GRANT_RELEASED';
 
 const isContradiction = (error: unknown): error is NumalignError =>
   error instanceof NumalignError && error.code === 'ERR_ADOPTION';
@@ -102,7 +103,7 @@ export class Grants {
     this.#restoreAllocation = restoreAllocation;
     this.#prefix = `${prefix}:`;
     this.#policy = policy;
-    this.#moved = ({ uid, isMoved }) => isMoved && moved(uid);
+    this.#moved = ({ uid, isMoved }) => isMoved && !this.#isClosed && moved(uid);
     this.#log = log;
   }
 
@@ -203,11 +204,18 @@ export class Grants {
 
   #findClaimed(claimGrants: readonly string[]): Placement | null {
     const held = claimedHoldings(this.#manager, claimGrants);
-    // Once for each grant, however often it is found.
-    for (const uid of held ? claimGrants : [])
-      this.#manager.grant(uid).off('moveEnd', this.#moved).on('moveEnd', this.#moved);
+    for (const uid of held ? claimGrants : []) this.#hear(uid);
     const none = { isAllocation: false, isOfPod: false, partOfPod: null, devices: [] };
     return held && { uid: claimGrants[0]!, ...none, claimGrants, ...held };
+  }
+
+  // Once, however often the grant is found. One that ends meanwhile does not move any more.
+  #hear(uid: string): void {
+    try {
+      this.#manager.grant(uid).off('moveEnd', this.#moved).on('moveEnd', this.#moved);
+    } catch (error) {
+      if (!isUnknown(error) && !isReleased(error)) throw error;
+    }
   }
 
   // Containers that share a claim have the same CPUs.

@@ -83,10 +83,10 @@ export class LateAdmissions {
       const placement = await grants.place(pod, container, request);
       const current = inventory.find(id);
       if (this.#isClosed || !placement) return;
+      if (current) await this.#settle(current, { pod, container, request }, placement);
       this.#waiting.delete(id);
       // It has ended meanwhile, and nothing else would release its grant.
-      if (!current && !placement.isOfPod) return await grants.end(placement);
-      if (current) await this.#settle(current, { pod, container, request }, placement);
+      if (!current && !placement.isOfPod) await grants.end(placement);
     } catch (error) {
       const text = `${known.title} still has no place: ${(error as Error).message}`;
       log('debug', text, { ...fieldsOf(known.subject), id });
