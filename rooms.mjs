@@ -77,8 +77,9 @@ export const HOUSES = {
       because:
         'lines of others come merged from the core, and their plain pods are taken without a look at each shape; what is wrong with lines is still found one by one',
     }),
-    room('state/files', 1020, 'files of the state folder, and watching them', {
-      because: 'a note on the names of owners’ files saves a look at /proc/locks',
+    room('state/files', 1055, 'files of the state folder, and watching them', {
+      because:
+        'a note on the names of owners’ files saves a look at /proc/locks; a look in the middle of an append reads nothing twice',
     }),
     room('state/folder', 442, 'the state folder and its rights', {
       because: 'folders that are only read are opened here, which state did',

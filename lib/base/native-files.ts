@@ -56,12 +56,12 @@ export interface NativeJournal {
   read(offset: number, most?: number): Buffer;
   /**
    * Appends a text to the file and makes it durable. The file must have its name in `folder` and
-   * end at `offset`, and `lock` must still be the lock of its file in `folder`: else ESTALE. With
-   * `isLast` it then appends the text to the file `copy` (or writes it whole, if it does not end at
-   * `offset` too), writes `number` to the lock's file and releases the lock. Shows the number, as
-   * {@link show} does. Returns the version of the file: at once if the folder is in memory, else once the device has the text. If writing
-   * fails, the file is unchanged. If syncing fails (`fdatasync`), the text is written, but a power
-   * cut may lose it.
+   * end at `offset`, and `lock` must still be the lock of its file in `folder`: else ESTALE. Then
+   * appends the text to the file `copy` (or writes it whole, if it does not end at `offset` too),
+   * writes `number` to the lock's file, and shows it, as {@link show} does. With `isLast` it
+   * releases the lock. Returns the version of the file: at once if the folder is in memory, else
+   * once the device has the text. If writing fails, the file is unchanged. If syncing fails
+   * (`fdatasync`), the text is written, but a power cut may lose it.
    */
   append(
     offset: number,
@@ -152,7 +152,7 @@ export interface NativeFolder {
   /**
    * Returns the number of the request. `onNext` is called once only the holder of the lock is before
    * it, if others were too. Such a request begins a turn: this process may take the lock again before
-   * all that wait, up to 16 times in 5 ms.
+   * all that wait, up to 32 times in 10 ms.
    */
   waitLock(
     name: string,

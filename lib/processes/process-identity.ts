@@ -76,16 +76,16 @@ function readShift(): number {
 }
 
 /**
- * State, parent, session and start time of a process.
+ * State, parent, process group, session and start time of a process.
  * @throws if the process has ended, or /proc does not show it
  */
 export function statOf(pid: number | 'self') {
   const isSelf = pid === 'self' || pid === process.pid;
   if (!isSelf && !isProcOurs()) throw new Error('/proc shows another pid namespace');
   const text = readFileSync(`/proc/${isSelf ? 'self' : pid}/stat`, 'latin1');
-  const { state, ppid, session, starttime } = parseProcStat(text);
+  const { state, ppid, pgrp, session, starttime } = parseProcStat(text);
   const start = String(Math.round(Number(starttime) - shiftTicks()));
-  return { state, parent: ppid, session, start };
+  return { state, parent: ppid, group: pgrp, session, start };
 }
 
 /** When a process started, in milliseconds since 1970, to some hundredths of a second. */

@@ -124,8 +124,9 @@ export class StateWriter {
     }
     settle?.(true);
     reader.noteCommitted(checkpoint);
-    // Those of all pods are being made for the next file.
-    if (!this.#isPreparing) forgetPodTexts();
+    const { good } = reader.journal;
+    // Those of all pods are needed once the next file is due.
+    if (!good || !isDue(good.place)) forgetPodTexts();
     if (use.isLast) return;
     // The next decision builds on this state.
     const found = reader.load();

@@ -60,8 +60,8 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
   }
   // (offset, text, folder, lock, true for the last commit, name of the copy, number for the lock's
   // file): the version of the file, or a promise of it if a device must be waited for. Runs under
-  // the lock. For the last commit, releases the lock once the text is durable, and copy and number
-  // are written.
+  // the lock. Writes and shows the number, and for the last commit releases the lock, once the text is
+  // durable and in the copy.
   Napi::Value append(const Napi::CallbackInfo& info) {
     Napi::Env env = info.Env();
     (void)file(env);

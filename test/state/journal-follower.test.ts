@@ -175,6 +175,13 @@ describe('a state file that another one follows', () => {
     replace(next);
     expect([found(), follower.wholeReads]).toEqual([generation, 2]);
   });
+
+  it('is damaged if the new file is shorter than the state that it begins with', () => {
+    const { found, replace } = following(FIRST);
+    found();
+    replace(encodeJournal(at(1), encodeJournal(at(1), null).place.seal).bytes.subarray(0, -9));
+    expect(found()).toBe('damaged');
+  });
 });
 
 describe('what this process has written itself', () => {
@@ -245,6 +252,34 @@ describe('what this process has written itself', () => {
       return Promise.reject(new Error('no room'));
     };
     await expect(follower.append(follower.good!, at(2), sealed, write)).rejects.toThrow('no room');
+    expect([found(), follower.wholeReads]).toEqual([1, 2]);
+  });
+
+  it('is what another process wrote in the same place, once the own write has failed', async () => {
+    const { file, follower, found } = following(FIRST);
+    found();
+    const own = lineAfter(at(1));
+    const other = lineAfter(at(1), { ...at(2), writtenAt: '2026-01-01T00:00:00.001Z' });
+    expect(other.line).toHaveLength(own.line.length);
+    const write = () => {
+      appendFileSync(file, other.line);
+      follower.look();
+      return Promise.reject(new Error('the lock is another one'));
+    };
+    await expect(follower.append(follower.good!, at(2), own, write)).rejects.toThrow('the lock');
+    expect(follower.look()).toMatchObject({ checkpoint: { writtenAt: '2026-01-01T00:00:00.001Z' } });
+  });
+
+  it('is read whole for a look that finds less than there was before the write', async () => {
+    const { file, folder, follower, found } = following(`${FIRST}${SECOND}`);
+    found();
+    const sealed = lineAfter(at(2));
+    const write = () => {
+      truncateSync(file, FIRST.length);
+      expect(found()).toBe(1);
+      return folder.version('state.json')!;
+    };
+    await follower.append(follower.good!, at(3), sealed, write);
     expect([found(), follower.wholeReads]).toEqual([1, 2]);
   });
 

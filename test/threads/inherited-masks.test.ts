@@ -27,7 +27,8 @@ class Actor {
 
   constructor(stateDir: string, prefix: readonly string[] = []) {
     const [command, ...args] = [...prefix, process.execPath, ACTOR, ...LIBRARIES, stateDir];
-    this.process = spawn(command!, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+    // A session of its own, which the process that inherits its orphans is not in.
+    this.process = spawn(command!, args, { stdio: ['pipe', 'pipe', 'inherit'], detached: true });
     onTestFinished(() => void this.process.kill('SIGKILL'));
     this.#answers = createInterface(this.process.stdout!)[Symbol.asyncIterator]();
   }
@@ -161,28 +162,39 @@ describe.runIf(affinity().size > 1)('a child on a grant', () => {
     expect(await scene.answer()).toEqual(NO_WISH);
   });
 
+  // Below the first process of a pid namespace, which is in the same session unless `setsid` begins one.
+  const below = (first: string, ...command: string[]) => [
+    ...['unshare', '--pid', '--fork', '--mount-proc', '--kill-child', 'sh', '-c', first, 'sh'],
+    ...command,
+  ];
+
   it.runIf(canUnshare)(
     "keeps to no CPUs of the grant after another process has its owner's pid",
     async () => {
       const scene = new Scene();
-      // A session of its own, below the first process of the namespace. The owner has pid 3 there, then `sleep`.
-      const session = [
-        'unshare',
-        '--pid',
-        '--fork',
-        '--mount-proc',
-        '--kill-child',
-        'sh',
-        '-c',
-        'setsid "$@"; :',
-      ];
+      // The owner has pid 3 there, then `sleep`.
       const script = '"$@"; echo 2 >/proc/sys/kernel/ns_last_pid; sleep 600 & echo $!; wait';
-      const owner = scene.actor(...session, 'sh', 'sh', '-c', script, 'sh');
+      const owner = scene.actor(...below('setsid "$@"; :', 'sh', '-c', script, 'sh'));
       await owner.does('open');
       await owner.does('acquire');
       await owner.does('pin');
       await owner.does('start', ...scene.shell());
       expect(await owner.does('end')).toBe('3');
+      expect(await scene.answer()).toEqual(NO_WISH);
+    },
+  );
+
+  it.runIf(canUnshare)(
+    'keeps to no CPUs of the grant after the end of an owner in the session of the first process of all',
+    async () => {
+      const scene = new Scene();
+      // The owner leads a process group, as with job control.
+      const owner = scene.actor(...below('bash -mc \'"$@"; :\' bash "$@"; echo ended; sleep 600'));
+      await owner.does('open');
+      await owner.does('acquire');
+      await owner.does('pin');
+      await owner.does('start', ...scene.shell());
+      expect(await owner.does('end')).toBe('ended');
       expect(await scene.answer()).toEqual(NO_WISH);
     },
   );

@@ -43,8 +43,12 @@ export function lineageOf(mask: CpuSet): Lineage {
 
 const hasMask = (pid: number, mask: CpuSet) => new CpuSet(native.affinity(pid)).equals(mask);
 
-// setsid(2): a process is in the session of the one that started it, unless it begins a session.
+// setsid(2), setpgid(2): a process is in the session and in the process group of the one that started
+// it, unless it leads one of its own. In containers the first process shares its session with all.
 function wasReparented(pid: number): boolean {
-  const { parent, session } = statOf(pid);
-  return session !== String(pid) && Number(parent) > 0 && statOf(Number(parent)).session !== session;
+  const { parent, session, group } = statOf(pid);
+  if (Number(parent) === 0) return false;
+  const now = statOf(Number(parent));
+  const isOfOther = (of: 'session' | 'group', own: string) => own !== String(pid) && own !== now[of];
+  return isOfOther('session', session) || isOfOther('group', group);
 }

@@ -182,8 +182,13 @@ export class JournalFollower {
     try {
       const version = await write(this.#journal!, good.place.end);
       if (this.#good === good) this.#note(next, version, true);
+    } catch (error) {
+      // The line in the file may be another process's.
+      if (this.#good === next) this.forget();
+      throw error;
     } finally {
-      this.#appended = undefined;
+      // The next append may have begun: the last one releases the lock before it resolves.
+      if (this.#appended?.next === next) this.#appended = undefined;
     }
   }
 
@@ -193,8 +198,9 @@ export class JournalFollower {
     const { good, next } = this.#appended ?? {};
     if (!good || !next || this.#good !== good || inodeOf(version) !== inodeOf(this.#version!))
       return undefined;
-    const left = next.place.end - sizeOf(version);
-    return left === 0 ? this.#note(next, version) : left > 0 ? good : undefined;
+    const size = sizeOf(version);
+    if (size === next.place.end) return this.#note(next, version);
+    return size >= good.place.end && size < next.place.end ? good : undefined;
   }
 
   /** Takes over a file that this process put in the place of `good`. The new file says `next`. */
@@ -242,6 +248,7 @@ export class JournalFollower {
     const head = headIn(next.read(0, HEAD_BYTES));
     const { checkpoint, place } = last;
     if (head?.generation !== checkpoint.generation || head.follows !== place.seal) return undefined;
+    if (sizeOf(version) < head.snapshot) return undefined;
     const begin = { ...place, snapshot: head.snapshot, end: head.snapshot, hasTail: false };
     return withLines({ ...last, place: begin }, next.read(head.snapshot, sizeOf(version) - head.snapshot));
   }

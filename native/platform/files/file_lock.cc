@@ -25,8 +25,7 @@ struct flock lock_on(LockRange range, short type = F_WRLCK) {
 }
 
 // The byte that is the lock, the turnstile byte that waiters pass one after the other, and the byte
-// of the turn. Earlier versions do not respect
-// turns; the earliest lock the whole file, and so all bytes.
+// of the turn. Earlier versions do not respect turns; the earliest lock the whole file, and so all bytes.
 constexpr LockRange kLockByte = {0, 1};
 constexpr LockRange kTurnstileByte = {1, 1};
 constexpr LockRange kTurnByte = {2, 1};

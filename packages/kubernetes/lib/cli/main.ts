@@ -3,7 +3,7 @@
 import { setFlagsFromString } from 'node:v8';
 
 // Of V8, for this process alone. A node starts some containers a minute: compilers that make code of
-// what runs often would take 9 MB of memory. A heap that grows slowly is collected before it has 3 MB
+// what runs often would take 9 MB of memory. A heap that grows slowly is collected before it has 2 MB
 // of garbage, and what only the start needs is forgotten soon.
 const FLAGS = [
   ...['--no-opt', '--no-maglev', '--no-sparkplug'],

@@ -1,17 +1,10 @@
 // Grants: what containers hold, on numalign's record. Their cgroups own them, so they outlive this
 // process and end with the container.
-import {
-  CpuSet,
-  type GrantInfo,
-  type Manager,
-  type MemoryBlock,
-  NodeSet,
-  NumalignError,
-  type Pod,
-} from 'numalign';
+import { CpuSet, type GrantInfo, type Manager, type MemoryBlock, NodeSet, type Pod } from 'numalign';
 import type { MoveEnd } from 'numalign/diagnostics';
 import { Backoff } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
+import { hasCode } from '../base/has-code.js';
 import type { Log } from '../base/log.js';
 import { claimGrantsIn } from '../claims/claim-names.js';
 import { checkClaims, claimedHoldings, type FindClaim, mayBeOf } from '../claims/claimed-holdings.js';
@@ -29,10 +22,7 @@ import type { FindManifest, WholePod } from '../placement/whole-pod.js';
 import { type Placement, placementOf } from './container-placement.js';
 import { WholePods } from './whole-pods.js';
 
-const isUnknown = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT';
-
-const isContradiction = (error: unknown): error is NumalignError =>
-  error instanceof NumalignError && error.code === 'ERR_ADOPTION';
+const isUnknown = (error: unknown) => hasCode(error, 'ERR_UNKNOWN_GRANT');
 
 const isInUse = ({ owner, alive }: GrantInfo) => owner.kind === 'cgroup' && alive;
 
@@ -102,7 +92,7 @@ export class Grants {
     this.#restoreAllocation = restoreAllocation;
     this.#prefix = `${prefix}:`;
     this.#policy = policy;
-    this.#moved = ({ uid, isMoved }) => isMoved && moved(uid);
+    this.#moved = ({ uid, isMoved }) => isMoved && !this.#isClosed && moved(uid);
     this.#log = log;
   }
 
@@ -203,11 +193,18 @@ export class Grants {
 
   #findClaimed(claimGrants: readonly string[]): Placement | null {
     const held = claimedHoldings(this.#manager, claimGrants);
-    // Once for each grant, however often it is found.
-    for (const uid of held ? claimGrants : [])
-      this.#manager.grant(uid).off('moveEnd', this.#moved).on('moveEnd', this.#moved);
+    for (const uid of held ? claimGrants : []) this.#hear(uid);
     const none = { isAllocation: false, isOfPod: false, partOfPod: null, devices: [] };
     return held && { uid: claimGrants[0]!, ...none, claimGrants, ...held };
+  }
+
+  // Once, however often the grant is found. One that ends meanwhile does not move any more.
+  #hear(uid: string): void {
+    try {
+      this.#manager.grant(uid).off('moveEnd', this.#moved).on('moveEnd', this.#moved);
+    } catch (error) {
+      if (!hasCode(error, 'ERR_UNKNOWN_GRANT', 'ERR_GRANT_RELEASED')) throw error;
+    }
   }
 
   // Containers that share a claim have the same CPUs.
@@ -313,7 +310,7 @@ export class Grants {
     try {
       return await adopt(memory);
     } catch (error) {
-      if (!isContradiction(error)) throw error;
+      if (!hasCode(error, 'ERR_ADOPTION')) throw error;
       const placement = await adopt([]);
       this.#log('warn', `the memory of ${name} is not booked on NUMA nodes ${mems}: ${error.message}`);
       return placement;

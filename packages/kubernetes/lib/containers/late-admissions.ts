@@ -75,29 +75,29 @@ export class LateAdmissions {
     }
   }
 
-  async #try(id: string, { pod, container, request }: Waiting): Promise<void> {
+  async #try(id: string, waiting: Waiting): Promise<void> {
     const { inventory, grants, log } = this.#options;
     const known = inventory.find(id);
     if (!known || known.placement) return void this.#waiting.delete(id);
     try {
-      const placement = await grants.place(pod, container, request);
+      const placement = await grants.place(waiting.pod, waiting.container, waiting.request);
       const current = inventory.find(id);
       if (this.#isClosed || !placement) return;
+      if (current) this.#settle(current, waiting, placement);
       this.#waiting.delete(id);
       // It has ended meanwhile, and nothing else would release its grant.
-      if (!current && !placement.isOfPod) return await grants.end(placement);
-      if (current) await this.#settle(current, { pod, container, request }, placement);
+      if (!current && !placement.isOfPod) await grants.end(placement);
     } catch (error) {
       const text = `${known.title} still has no place: ${(error as Error).message}`;
       log('debug', text, { ...fieldsOf(known.subject), id });
     }
   }
 
-  async #settle(
+  #settle(
     known: KnownContainer,
     { pod, container }: Waiting,
     placement: NonNullable<KnownContainer['placement']>,
-  ): Promise<void> {
+  ): void {
     const { granted, reports, followPool } = this.#options;
     // The event of the commit may come later.
     followPool();

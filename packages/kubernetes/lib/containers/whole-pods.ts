@@ -1,7 +1,8 @@
 // WholePods: pods that are one pod for the managers, admitted with all their containers when the first
 // one is created. Then all fit or none, init containers and sidecars count as a kubelet counts them,
 // and the scope of the policy may be the pod.
-import { type CpuSet, type Manager, NumalignError, type Pod } from 'numalign';
+import type { CpuSet, Manager, Pod } from 'numalign';
+import { hasCode } from '../base/has-code.js';
 import type { Log } from '../base/log.js';
 import type { PodSandbox } from '../nri/messages.js';
 import { admitOptions, type ContainerPolicy } from '../placement/container-policy.js';
@@ -33,7 +34,7 @@ export class WholePods {
     try {
       return partOf(this.#options.manager.pod(uid), container);
     } catch (error) {
-      if (error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT') return null;
+      if (hasCode(error, 'ERR_UNKNOWN_GRANT')) return null;
       throw error;
     }
   }

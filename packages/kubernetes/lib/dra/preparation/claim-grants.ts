@@ -1,7 +1,8 @@
 // ClaimGrants: what claims have on numalign's record. A grant belongs to its claim alone: it
 // outlives processes and containers, and ends when the claim is unprepared.
-import { type GrantInfo, type Manager, NumalignError, type Pod } from 'numalign';
+import type { GrantInfo, Manager, Pod } from 'numalign';
 import { NodeError } from '../../base/errors.js';
+import { hasCode } from '../../base/has-code.js';
 import { claimGrantName, claimGrantUid } from '../../claims/claim-names.js';
 import type { ContainerPolicy } from '../../placement/container-policy.js';
 import type { AllocatedClaim } from '../allocation/allocated-claim.js';
@@ -16,9 +17,6 @@ export interface ClaimGrantsOptions {
   readonly manager: ClaimManager;
   readonly policy: () => ContainerPolicy;
 }
-
-const hasCode = (error: unknown, ...codes: string[]) =>
-  error instanceof NumalignError && codes.includes(error.code);
 
 /** A grant of a claim. */
 export interface ClaimGrant {
