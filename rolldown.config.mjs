@@ -50,13 +50,13 @@ const LATE_FILES = {
     decision/flags: flag-inputs
     enforcement/members: survivors
     state: difference read-only-store
-    status: grant-status kept-files read-status state-reading status`,
+    status: kept-files read-status state-reading status`,
   seldom: `
     account: kubelet-record
     admission: plan planner
-    admission/grants: admit-all attachment resize shared-child shared-membership transfer
+    admission/grants: admit-all attachment resize shared-child shared-membership substitute transfer
     adoption
-    changes: adjuster answer carry-out conduct defragment move-grant move-target shrink-grants
+    changes: adjuster answer carry-out conduct defragment growth-waits move-grant move-target shrink-grants
     decision: booking claims rejection resized-pod resource-explanations
     decision/changes
     decision/cpus: parts
@@ -73,7 +73,7 @@ const LATE_FILES = {
     quiet/kernel: cpu-mask cpufreq file-setting idle-states kernel-files mask-setting network-queues
     quiet/parts
     quiet/resctrl
-    reconcile: thread-drift
+    reconcile: repair thread-drift
     state: memory-store turns
     threads: followers placement thread-move worker`,
 };

@@ -13,10 +13,10 @@ const on = (...machines) => ({ machines });
 /** By source folder, in the order in which the rooms may import each other. */
 export const HOUSES = {
   lib: [
-    room('base/collections', 80, 'maps and lists that the language lacks', {
+    room('base/collections', 78, 'maps and lists that the language lacks', {
       because: 'the caches by object, which eight rooms had each for itself, are one here',
     }),
-    room('base/text', 64, 'how values are written in messages', {
+    room('base/text', 63, 'how values are written in messages', {
       because: 'times are written here, since toISOString() looks for the time zone of the machine',
     }),
     room('base/codes', 170, 'the codes of errors and rejections, and their details', {
@@ -25,8 +25,8 @@ export const HOUSES = {
     room('base', 1230, 'errors, checks of options, and the surface of the addon', {
       because: 'errors are a union by code in types and one class at runtime, which takes a type of both',
     }),
-    room('base/notices', 90, 'how listeners are called, and when'),
-    room('machine', 1400, 'CPU sets, hints, and the topology of a machine', {
+    room('base/notices', 71, 'how listeners are called, and when'),
+    room('machine', 1388, 'CPU sets, hints, and the topology of a machine', {
       ...on('64-cpus', 'cpu-holes', 'isolated'),
       because: 'the nearest nodes with CPUs are found here, which were in decision/memory, and left alone',
     }),
@@ -44,12 +44,12 @@ export const HOUSES = {
       because: 'spread and even memory, and tiers of memory are options',
     }),
     room('input/requests', 490, 'requests, checked'),
-    room('decision/hints', 370, 'hint providers, and the merge of their hints', on('8-nodes')),
-    room('decision/devices', 400, 'the Device Manager', {
+    room('decision/hints', 359, 'hint providers, and the merge of their hints', on('8-nodes')),
+    room('decision/devices', 397, 'the Device Manager', {
       ...on('4-nodes-pci'),
       because: 'joint placement takes the devices beside its CPUs first',
     }),
-    room('decision/draft', 160, 'what a decision works on, and how pods share it'),
+    room('decision/draft', 156, 'what a decision works on, and how pods share it'),
     room('decision/memory', 620, 'the Memory Manager', {
       ...on('memory-only-node', 'cpu-only-node', 'memory-tiers'),
       because: 'tiers of memory are chosen here',
@@ -58,21 +58,21 @@ export const HOUSES = {
       ...on('64-cpus'),
       because: 'kinds of cores, and mixtures of them, are chosen here',
     }),
-    room('decision/joint', 320, 'placement of all resources at once', {
+    room('decision/joint', 317, 'placement of all resources at once', {
       because:
         'it asks the core for hints, CPUs and memory at once, joint or not; devices and spread count, and how much of a node is allocated',
     }),
-    room('decision/flags', 370, 'what differs from the decision that was asked for'),
+    room('decision/flags', 369, 'what differs from the decision that was asked for'),
     room('decision', 1710, 'the Topology Manager: hints, merge, policy, fit, explanation', {
       ...on('8-nodes'),
       because:
         'pools and kinds of cores are tried in turn; the trials of whole pods came from decision/joint, which has as many lines less',
     }),
-    room('decision/changes', 1590, 'which grants move, grow and shrink, and the steps of that'),
-    room('cgroups/files', 610, 'files and mounts of cgroups', on('newer-kernel')),
-    room('cgroups/groups', 740, 'cpuset cgroups of both versions', on('newer-kernel')),
-    room('cgroups', 275, 'the hierarchy for enforcement, and limits', on('newer-kernel')),
-    room('processes', 240, 'identities of processes', on('containers')),
+    room('decision/changes', 1582, 'which grants move, grow and shrink, and the steps of that'),
+    room('cgroups/files', 566, 'files and mounts of cgroups', on('newer-kernel')),
+    room('cgroups/groups', 719, 'cpuset cgroups of both versions', on('newer-kernel')),
+    room('cgroups', 263, 'the hierarchy for enforcement, and limits', on('newer-kernel')),
+    room('processes', 228, 'identities of processes', on('containers')),
     room('state/format', 1400, 'the format of the state', {
       because:
         'lines of others come merged from the core, and their plain pods are taken without a look at each shape; what is wrong with lines is still found one by one',
@@ -81,63 +81,63 @@ export const HOUSES = {
       because:
         'a note on the names of owners’ files saves a look at /proc/locks; a look in the middle of an append reads nothing twice',
     }),
-    room('state/folder', 457, 'the state folder and its rights', {
+    room('state/folder', 442, 'the state folder and its rights', {
       because: 'folders that are only read are opened here, which state did',
     }),
-    room('state/owners', 1080, 'owners of grants, and whether they live', on('containers')),
-    room('state', 1655, 'transactions on the state that processes share', {
+    room('state/owners', 1061, 'owners of grants, and whether they live', on('containers')),
+    room('state', 1619, 'transactions on the state that processes share', {
       because:
         'which state folder of root uses a cgroup root is decided here, also by the processes there; states of the past are read back',
     }),
-    room('enforcement/members', 1230, 'processes in the shared pool', {
+    room('enforcement/members', 1212, 'processes in the shared pool', {
       ...on('newer-kernel'),
       because: 'masks that numalign gave are told from chosen ones by what was in force at a start',
     }),
     room(
       'enforcement/layout',
-      640,
+      622,
       'cgroups of grants and of the shared pool: which there are to be, and the steps to them',
       { ...on('newer-kernel'), because: 'it has the cgroups that there are, which were a room of 280 lines' },
     ),
-    room('enforcement', 1290, 'keeps others off granted CPUs', on('newer-kernel')),
+    room('enforcement', 1274, 'keeps others off granted CPUs', on('newer-kernel')),
     room('threads', 1115, 'threads and memory of this process', on('isolated', 'sixteen')),
-    room('pools', 320, 'Workers on the CPUs of a grant', on('sixteen')),
-    room('children', 250, 'programs that a grant starts'),
-    room('quiet/kernel', 324, 'settings of the kernel, a file each', {
+    room('pools', 308, 'Workers on the CPUs of a grant', on('sixteen')),
+    room('children', 247, 'programs that a grant starts'),
+    room('quiet/kernel', 309, 'settings of the kernel, a file each', {
       ...on('quiet', 'quiet-newest'),
       because: 'housekeeping CPUs of a grant are left to kernel work',
     }),
-    room('quiet/resctrl', 170, 'groups of the resctrl file system', on('quiet')),
-    room('quiet/parts', 710, 'the parts of a quiet CPU', on('quiet', 'quiet-newest')),
-    room('quiet', 640, 'keeps kernel work off granted CPUs', on('quiet')),
+    room('quiet/resctrl', 169, 'groups of the resctrl file system', on('quiet')),
+    room('quiet/parts', 703, 'the parts of a quiet CPU', on('quiet', 'quiet-newest')),
+    room('quiet', 624, 'keeps kernel work off granted CPUs', on('quiet')),
     room('admission', 1460, 'from a request to a committed grant, or to a plan', {
       ...on('8-nodes'),
       because: 'plans are in this room',
     }),
-    room('admission/grants', 1290, 'grants on record: release, resize, transfer, sharing', on('8-nodes')),
-    room('changes', 1350, 'grants that move, grow and shrink', on('8-nodes')),
-    room('adoption', 420, 'grants that were made elsewhere'),
-    room('kubelet', 1380, 'checkpoints of the kubelet, read and written', {
+    room('admission/grants', 1258, 'grants on record: release, resize, transfer, sharing', on('8-nodes')),
+    room('changes', 1330, 'grants that move, grow and shrink', on('8-nodes')),
+    room('adoption', 411, 'grants that were made elsewhere'),
+    room('kubelet', 1367, 'checkpoints of the kubelet, read and written', {
       because: 'files of 1.37 have their content twice, and are written too',
     }),
-    room('kubelet/record', 170, 'what the kubelet holds beside numalign'),
-    room('audit', 630, 'what ran on granted CPUs', on('4-nodes-pci')),
-    room('reconcile', 660, 'finds and repairs drift, and opens CPUs at the exit', {
+    room('kubelet/record', 169, 'what the kubelet holds beside numalign'),
+    room('audit', 599, 'what ran on granted CPUs', on('4-nodes-pci')),
+    room('reconcile', 653, 'finds and repairs drift, and opens CPUs at the exit', {
       ...on('newer-kernel', 'quiet'),
       because: 'what a process does for others at its exit is in this room',
     }),
-    room('status', 370, 'the state as others see it'),
-    room('grants', 1140, 'the parts of a Grant'),
-    room('managers', 1440, 'a manager opens; the parts of a Manager', {
+    room('status', 349, 'the state as others see it'),
+    room('grants', 1116, 'the parts of a Grant'),
+    room('managers', 1431, 'a manager opens; the parts of a Manager', {
       because:
         'opening and the watch of the state are in this room, and classes that are there before their code',
     }),
-    room('opening', 70, 'openManager and pin are doors: they load the rest'),
-    room('.', 290, 'the entry numalign, and compiled code', {
+    room('opening', 69, 'openManager and pin are doors: they load the rest'),
+    room('.', 288, 'the entry numalign, and compiled code', {
       because: 'an installation keeps compiled code, and what few programs come to is loaded later',
     }),
-    room('cluster', 630, 'workers of a cluster, each on its CPUs'),
-    room('doctor', 955, 'what keeps a machine from working well', {
+    room('cluster', 615, 'workers of a cluster, each on its CPUs'),
+    room('doctor', 940, 'what keeps a machine from working well', {
       ...on('isolated'),
       because: 'it shows kinds of cores, and which of them are reserved',
     }),

@@ -19,11 +19,7 @@ export interface DeviceAssignment {
 }
 
 /** What a later container of the pod may use again after this one has ended. */
-export interface Reusable {
-  readonly cpus: CpuSet;
-  readonly memory: readonly MemoryBlock[];
-  readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
-}
+export type Reusable = Pick<ContainerAssignment, 'cpus' | 'memory' | 'devices'>;
 
 /**
  * Where a container runs: on its own CPUs, in its pod's shared pool, or in the machine's shared

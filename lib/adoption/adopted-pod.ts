@@ -6,23 +6,18 @@ import {
   type ContainerAssignment,
   type DeviceAssignment,
   JUST_PLACED,
-  type OwnerRecord,
   type PodAssignment,
 } from '../account/pod-assignment.js';
 import { cpusOf } from '../account/pod-holdings.js';
 import type { DeviceResources } from '../decision/devices/device-resources.js';
+import type { Question } from '../decision/question.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 import { MILLI } from '../input/values/quantity.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { AdoptionRequest, ContainerHolding } from './adoption-request.js';
 
 /** The owner of a pod, and the devices that are registered. */
-export interface AdoptionFacts {
-  readonly uid: string;
-  readonly owner: OwnerRecord;
-  readonly now: string;
-  readonly resources: DeviceResources;
-}
+export type AdoptionFacts = Pick<Question, 'uid' | 'owner' | 'now' | 'resources'>;
 
 /**
  * The pod of an adoption. numalign has not placed it: it has no hints, the policy `none`, and

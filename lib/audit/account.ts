@@ -2,13 +2,12 @@
 // an audit is the difference of two snapshots, plus the last known counters of threads that have
 // ended in between.
 import type { EnforcementLevel } from '../account/levels.js';
+import { CPU_COUNTERS, THREAD_COUNTERS } from '../base/native-tables.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import {
-  CPU_COUNTERS,
   type CpuCounters,
   difference,
   sum,
-  THREAD_COUNTERS,
   THROTTLING_COUNTERS,
   type ThreadCounters,
   type ThrottlingCounters,

@@ -3,14 +3,6 @@
 /** Null if it cannot be read here; never 0 instead. */
 export type Counters<Name extends string> = Readonly<Record<Name, number | null>>;
 
-export const THREAD_COUNTERS = [
-  'runTimeNs',
-  'runDelayNs',
-  'timeslices',
-  'voluntarySwitches',
-  'involuntarySwitches',
-  'migrations',
-] as const;
 /**
  * What a thread did, by `schedstat` and `sched` (else `status`) in /proc/PID/task/TID. Null is what
  * cannot be read here.
@@ -30,14 +22,6 @@ export interface ThreadCounters {
   readonly migrations: number | null;
 }
 
-export const CPU_COUNTERS = [
-  'interrupts',
-  'deviceInterrupts',
-  'softirqs',
-  'busyNs',
-  'idleNs',
-  'stealNs',
-] as const;
 /**
  * What a CPU did, by /proc/interrupts, /proc/softirqs and /proc/stat. Null is what cannot be read
  * here.

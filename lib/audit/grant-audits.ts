@@ -32,7 +32,7 @@ export interface AuditOptions {
   memory?: boolean;
 }
 
-export function checkAudit(options: AuditOptions): AuditOptions {
+function checkAudit(options: AuditOptions): AuditOptions {
   const names = ['reset', 'foreign', 'interrupts', 'memory'] as const;
   const fields = checkOptions(options, names, 'audit') as AuditOptions;
   for (const name of names) {

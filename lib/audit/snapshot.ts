@@ -2,17 +2,16 @@
 // are on the CPUs. See proc_pid_schedstat(5), proc_pid_sched, proc_pid_stat(5), /proc/interrupts,
 // /proc/softirqs, /proc/stat and cpufreq.
 import { native } from '../base/native.js';
-import { CPU_ACTIVITY_COLUMNS, type NativeThreads, THREAD_COLUMNS } from '../base/native-tables.js';
+import {
+  CPU_ACTIVITY_COLUMNS,
+  CPU_COUNTERS,
+  type NativeThreads,
+  THREAD_COLUMNS,
+  THREAD_COUNTERS,
+} from '../base/native-tables.js';
 import { THREAD_ROLES } from '../base/native-threads.js';
 import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
-import {
-  CPU_COUNTERS,
-  type CpuCounters,
-  makeCounters,
-  THREAD_COUNTERS,
-  type ThreadCounters,
-  type ThrottlingCounters,
-} from './counters.js';
+import { type CpuCounters, makeCounters, type ThreadCounters, type ThrottlingCounters } from './counters.js';
 import type { Subject } from './subject.js';
 import { orNull, rowsIn, type TaskScan } from './task-scan.js';
 import { readThrottling } from './throttling.js';
@@ -42,11 +41,7 @@ export interface CpuSnapshot {
 }
 
 /** A task that is not the grant's and is on one of its CPUs, or last was. */
-export interface TaskSnapshot {
-  readonly pid: number;
-  readonly tid: number;
-  readonly startNs: number;
-  readonly processor: number;
+export interface TaskSnapshot extends Pick<ThreadSnapshot, 'pid' | 'tid' | 'startNs' | 'processor'> {
   readonly command: string;
   /** `owner`: a thread of the grant's own processes that may also run elsewhere. */
   readonly kind: 'owner' | 'user' | 'kernel';

@@ -13,12 +13,9 @@ import { scanTasks } from './task-scan.js';
 type AlsoSeen = Record<'memory' | 'frequency', boolean>;
 
 export class WatchedGrants {
-  readonly #start: 'first look' | 'last look';
   #accounts: ReadonlyMap<string, Account> = new Map();
 
-  constructor(since: 'first look' | 'last look') {
-    this.#start = since;
-  }
+  constructor(private readonly start: 'first look' | 'last look') {}
 
   /**
    * What has happened since; nothing yet at the first look at a grant. Looks at the machine once
@@ -41,7 +38,7 @@ export class WatchedGrants {
     this.#accounts = new Map(
       accounts.map(([{ uid }, account]) => [
         uid,
-        this.#start === 'first look' ? account : openAccount(account.last),
+        this.start === 'first look' ? account : openAccount(account.last),
       ]),
     );
     return accounts.map(([{ uid, enforcement }, account]) => auditOf(account, uid, enforcement.level));

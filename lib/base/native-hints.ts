@@ -38,11 +38,8 @@ export interface BestFitCall {
 export type CoreClaims = readonly number[];
 
 /** Asks for hints for `count` CPUs. */
-export interface CpuHintsCall {
-  readonly topology: TopologyHandle;
-  readonly available: Words;
+export interface CpuHintsCall extends Pick<BestFitCall, 'topology' | 'available' | 'count'> {
   readonly reusable: Words;
-  readonly count: number;
   readonly alignBySocket: boolean;
   /** Counts the cores that add up to `count`: true only where sizes of cores differ. */
   readonly wholeCores: boolean;

@@ -16,25 +16,30 @@ export const MEMORY_TIERS = ['dram', 'hbm', 'cxl', 'pmem', 'gpu', 'other'] as co
  */
 export type MemoryTier = (typeof MEMORY_TIERS)[number];
 
+/** What the addon counts of a thread. */
+export const THREAD_COUNTERS = [
+  'runTimeNs',
+  'runDelayNs',
+  'timeslices',
+  'voluntarySwitches',
+  'involuntarySwitches',
+  'migrations',
+] as const;
 /**
  * Columns of one thread in {@link NativeThreads.rows}; `role` is an index of {@link THREAD_ROLES}.
  */
-export const THREAD_COLUMNS = [
-  ...(['pid', 'tid', 'startNs', 'processor', 'role'] as const),
-  ...([
-    'runTimeNs',
-    'runDelayNs',
-    'timeslices',
-    'voluntarySwitches',
-    'involuntarySwitches',
-    'migrations',
-  ] as const),
+export const THREAD_COLUMNS = ['pid', 'tid', 'startNs', 'processor', 'role', ...THREAD_COUNTERS] as const;
+/** What the addon counts of a CPU. */
+export const CPU_COUNTERS = [
+  'interrupts',
+  'deviceInterrupts',
+  'softirqs',
+  'busyNs',
+  'idleNs',
+  'stealNs',
 ] as const;
 /** Columns of one CPU in the rows of {@link Native.cpuActivity}. */
-export const CPU_ACTIVITY_COLUMNS = [
-  ...(['cpu', 'interrupts', 'deviceInterrupts', 'softirqs'] as const),
-  ...(['busyNs', 'idleNs', 'stealNs', 'frequencyKHz'] as const),
-] as const;
+export const CPU_ACTIVITY_COLUMNS = ['cpu', ...CPU_COUNTERS, 'frequencyKHz'] as const;
 /** Columns of one task in {@link NativeTasks.rows}; `isKernel` to `isConfined` are 0 or 1. */
 export const TASK_COLUMNS = [
   ...(['pid', 'tid', 'startNs', 'processor'] as const),

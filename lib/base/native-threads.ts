@@ -134,10 +134,11 @@ export interface ScheduleCall {
 /** Asks which masks the threads of a process have chosen. */
 export interface AskedMasksCall {
   readonly pid: number;
+  /** The `threads` of the previous call for this process. */
   readonly known: readonly NativeMemberThread[];
   /** Pinned threads whose choice is in `known` all the same. */
   readonly unpinned: readonly number[];
-  /** CPUs that are the process's own. */
+  /** CPUs that are the process's own: threads within one of its grants stay. */
   readonly grants: readonly Words[];
   /** The CPUs of its cpuset; empty if unknown. */
   readonly limit: Words;
@@ -146,22 +147,13 @@ export interface AskedMasksCall {
 }
 
 /** Asks to keep the threads of a process off some CPUs by their masks. */
-export interface ConfineMemberCall {
-  readonly pid: number;
-  /** The `threads` of the previous call for this process. */
-  readonly known: readonly NativeMemberThread[];
+export interface ConfineMemberCall extends Omit<AskedMasksCall, 'all'> {
   /** CPUs that the threads must leave. */
   readonly taken: Words;
   /** The CPUs of threads that have chosen nothing. */
   readonly pool: Words;
-  /** The grants of the process itself: threads within one of them stay. */
-  readonly grants: readonly Words[];
-  /** Pinned threads whose choice is in `known` all the same. */
-  readonly unpinned: readonly number[];
   /** No thread gets CPUs that it does not have now. */
   readonly onlyNarrow: boolean;
   /** Reports what the call would do, and changes nothing. */
   readonly dryRun: boolean;
-  /** The CPUs of its cpuset; empty if unknown. */
-  readonly limit: Words;
 }

@@ -5,16 +5,13 @@
 export type Make<Owner, T> = (owner: Owner) => T;
 
 export class Registry<Owner> {
-  readonly #owner: Owner;
   readonly #values = new Map<Make<Owner, unknown>, unknown>();
 
-  constructor(owner: Owner) {
-    this.#owner = owner;
-  }
+  constructor(private readonly owner: Owner) {}
 
   /** The value of `make`, which only the first call makes. */
   of<T>(make: Make<Owner, T>): T {
-    if (!this.#values.has(make)) this.#values.set(make, make(this.#owner));
+    if (!this.#values.has(make)) this.#values.set(make, make(this.owner));
     return this.#values.get(make) as T;
   }
 

@@ -63,7 +63,6 @@ function wrongList(kind: string): never {
 }
 
 export class Wire {
-  readonly #addon: WireEnd;
   readonly #answer = new AnswerReader();
   #words = new Uint32Array(LEAST);
   #amounts = new Float64Array(LEAST);
@@ -71,8 +70,7 @@ export class Wire {
   #length = 0;
   #amountsLength = 0;
 
-  constructor(addon: WireEnd) {
-    this.#addon = addon;
+  constructor(private readonly addon: WireEnd) {
     addon.setWire(this.#words, this.#amounts);
   }
 
@@ -147,6 +145,6 @@ export class Wire {
     this.#amounts = new Float64Array(Math.max(2 * this.#amountsLength, amounts.length));
     this.#words.set(words);
     this.#amounts.set(amounts);
-    this.#addon.setWire(this.#words, this.#amounts);
+    this.addon.setWire(this.#words, this.#amounts);
   }
 }

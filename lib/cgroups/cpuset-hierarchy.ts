@@ -55,13 +55,13 @@ export class CpusetHierarchy {
   readonly mount: string;
   /** The folder of numalign's root. */
   readonly rootPath: string;
-  readonly #hierarchy: Hierarchy;
-  readonly #root: CpusetGroup;
-  readonly #tree: CpusetTree;
 
-  constructor(hierarchy: Hierarchy, tree: CpusetTree) {
-    this.#hierarchy = hierarchy;
-    this.#tree = tree;
+  readonly #root: CpusetGroup;
+
+  constructor(
+    private readonly hierarchy: Hierarchy,
+    private readonly tree: CpusetTree,
+  ) {
     this.version = tree.version;
     this.mount = tree.mount;
     this.rootPath = tree.rootPath;
@@ -123,8 +123,8 @@ export class CpusetHierarchy {
    * @throws ERR_CGROUP if it has ended, or its cgroup is not mounted here
    */
   folderOf(pid: number, tid?: number): string {
-    const folder = folderOfProcess(this.#hierarchy, readMembership(pid, tid));
-    if (folder === undefined) throw notMounted(this.#hierarchy, pid);
+    const folder = folderOfProcess(this.hierarchy, readMembership(pid, tid));
+    if (folder === undefined) throw notMounted(this.hierarchy, pid);
     return folder;
   }
 
@@ -179,7 +179,7 @@ export class CpusetHierarchy {
   }
 
   #at(path: string): CpusetGroup {
-    return this.version === 1 ? new CpusetGroupV1(this.#tree, path) : new CpusetGroupV2(this.#tree, path);
+    return this.version === 1 ? new CpusetGroupV1(this.tree, path) : new CpusetGroupV2(this.tree, path);
   }
 
   #whyNotWritable(): unknown {
@@ -188,8 +188,8 @@ export class CpusetHierarchy {
     if (this.version === 1 && hasRoot) paths.push(join(this.rootPath, 'cpuset.cpus'));
     try {
       if (this.version === 2 && !existsSync(join(this.rootPath, 'cpuset.cpus'))) {
-        for (const folder of withoutCpuset(this.#tree, this.rootPath)) {
-          const refusal = whyNotEnabled(this.#tree, folder);
+        for (const folder of withoutCpuset(this.tree, this.rootPath)) {
+          const refusal = whyNotEnabled(this.tree, folder);
           if (refusal) return refusal;
           paths.push(join(folder, 'cgroup.subtree_control'));
         }

@@ -39,7 +39,6 @@ const LATER = ['ERR_GRANT_BUSY', 'ERR_UNKNOWN_GRANT', 'ERR_NOT_MOVED', 'ERR_INVA
 type Outcome = 'grown' | 'failed' | undefined;
 
 class Adjuster {
-  readonly #store: Store;
   #host: Host | undefined;
   // As of the last call of `follow`.
   #online: CpuSet | undefined;
@@ -53,9 +52,7 @@ class Adjuster {
   #pauseEnd = 0;
   readonly #waits = new GrowthWaits();
 
-  constructor(store: Store) {
-    this.#store = store;
-  }
+  constructor(private readonly store: Store) {}
 
   /** Looks where CPUs have come online, or gone offline, since the last call. */
   followCpus(host: Host): void {
@@ -66,7 +63,7 @@ class Adjuster {
     this.#host = host;
     this.#online = onlineCpus(host.topology);
     // The watch does not keep the process alive, because the grant ends with the process.
-    this.#stop ??= this.#store.watch(() => this.#look(), { isQuiet: true });
+    this.#stop ??= this.store.watch(() => this.#look(), { isQuiet: true });
     this.#look();
   }
 
@@ -106,13 +103,13 @@ class Adjuster {
 
   // Undefined if there is no readable record.
   #ownGrants(): readonly ElasticPod[] | undefined {
-    const { owners } = this.#store;
-    const state = unlessRefused(() => this.#store.read()?.assignments);
+    const { owners } = this.store;
+    const state = unlessRefused(() => this.store.read()?.assignments);
     return state && elasticPods(state).filter(({ owner }) => owner.kind === 'process' && owners.isOwn(owner));
   }
 
   #generation(): number | undefined {
-    return unlessRefused(() => this.#store.read()?.generation);
+    return unlessRefused(() => this.store.read()?.generation);
   }
 
   // Compares only numbers of CPUs, to see if an attempt is worthwhile.
@@ -129,7 +126,7 @@ class Adjuster {
     const before = this.#generation();
     this.#waits.beginRound();
     this.#isAtWork = true;
-    const end = this.#store.use();
+    const end = this.store.use();
     const attempts: Outcome[] = [];
     for (const { uid } of this.#ownGrants() ?? []) attempts.push(await this.#attempt(uid));
     this.#isAtWork = false;

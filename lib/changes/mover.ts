@@ -32,16 +32,13 @@ const keyOf = ({ uid, admittedAt, upcoming }: MovingPod) =>
   `${uid} ${admittedAt} ${upcoming.by} ${upcoming.move.deadline}`;
 
 class Mover {
-  readonly #store: Store;
   #host: Host | undefined;
   #stop: (() => void) | undefined;
   readonly #conducted = new Map<string, Promise<void>>();
   // The last move by the grant's id.
   readonly #latest = new Map<string, Promise<void>>();
 
-  constructor(store: Store) {
-    this.#store = store;
-  }
+  constructor(private readonly store: Store) {}
 
   follow(host: Host): void {
     this.#host = host;
@@ -49,17 +46,17 @@ class Mover {
     // The watch does not keep the process alive, because the grant ends with the process.
     // After a failed look, the next commit causes another one.
     const look = () => unlessRefused(() => this.#look());
-    this.#stop = this.#store.watch(look, { isQuiet: true });
+    this.#stop = this.store.watch(look, { isQuiet: true });
     // Lets the program add its listeners to a new grant first.
     setImmediate(look);
   }
 
   #look(): void {
     const host = this.#host!;
-    const pods = this.#store.read()?.assignments.pods;
+    const pods = this.store.read()?.assignments.pods;
     if (!pods) return;
     const movable = movablePods(pods);
-    if (!movable.some(({ owner }) => owner.kind === 'process' && this.#store.owners.isOwn(owner))) {
+    if (!movable.some(({ owner }) => owner.kind === 'process' && this.store.owners.isOwn(owner))) {
       this.#stop?.();
       this.#stop = undefined;
       return;

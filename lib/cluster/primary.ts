@@ -22,7 +22,6 @@ export interface PrimarySettings extends ClusterSettings {
 
 /** The members of {@link Cluster} that are numalign's own, or that extend those of node:cluster. */
 export class Primary implements SlotOwner {
-  readonly cluster: NodeCluster;
   readonly slots = new Set<Slot>();
   #managerOption: Manager | EmptyManager | ManagerOptions = {};
   #manager: Promise<Manager> | undefined;
@@ -30,9 +29,7 @@ export class Primary implements SlotOwner {
   // The slot whose worker's end is being emitted.
   #ending: Slot | undefined;
 
-  constructor(cluster: NodeCluster) {
-    this.cluster = cluster;
-  }
+  constructor(readonly cluster: NodeCluster) {}
 
   readonly setupPrimary = ({ manager, ...settings }: PrimarySettings = {}): void => {
     if (manager !== undefined) {

@@ -25,7 +25,7 @@ interface Waiting {
 
 export class Slot {
   #plan: WorkerPlan;
-  readonly #owner: SlotOwner;
+
   // After lives in a row that were too short. The first is followed at once.
   readonly #backoff = new Backoff({ firstMs: 100, longestMs: 30_000, free: 1 });
   #granted: WorkerGrant | undefined;
@@ -44,8 +44,11 @@ export class Slot {
   #isHeld = false;
 
   /** `granted`: if it is already available. */
-  constructor(owner: SlotOwner, plan: WorkerPlan, granted?: WorkerGrant) {
-    this.#owner = owner;
+  constructor(
+    private readonly owner: SlotOwner,
+    plan: WorkerPlan,
+    granted?: WorkerGrant,
+  ) {
     this.#plan = plan;
     this.#granted = granted;
   }
@@ -80,16 +83,16 @@ export class Slot {
   }
 
   async #start(): Promise<GrantedWorker> {
-    this.#granted ??= await this.#owner.grantFor(this.#plan);
+    this.#granted ??= await this.owner.grantFor(this.#plan);
     if (this.#worker && this.#isClosed) {
       this.#end();
       return this.#worker;
     }
     try {
-      await forkWorker(this.#owner.cluster, this.#plan.env, this.#granted, (worker) => {
+      await forkWorker(this.owner.cluster, this.#plan.env, this.#granted, (worker) => {
         const life = new WorkerLife(
           worker,
-          () => this.#owner.ending(this),
+          () => this.owner.ending(this),
           () => this.#onEnd(life),
         );
         this.#worker = worker;
@@ -230,7 +233,7 @@ export class Slot {
   }
 
   #end(): void {
-    this.#owner.forget(this);
+    this.owner.forget(this);
     this.giveBack();
     const message = `no worker comes after worker ${this.#worker!.id}: its place was given up`;
     this.#waiting?.reject(new NumalignError('ERR_WORKER_START', message, { value: this.#worker!.id }));

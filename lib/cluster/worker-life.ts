@@ -3,7 +3,6 @@ import type { Worker } from 'node:cluster';
 import { NumalignError } from '../base/errors.js';
 
 export class WorkerLife {
-  readonly worker: Worker;
   /** Why it never started; undefined if it did. */
   readonly failure: Promise<Error> | undefined;
   readonly #startedMs = performance.now();
@@ -15,8 +14,11 @@ export class WorkerLife {
    * REQUIRES: a worker that was just forked. `ending` is called before its end is emitted, `onEnd`
    * afterwards.
    */
-  constructor(worker: Worker, ending: () => void, onEnd: () => void) {
-    this.worker = worker;
+  constructor(
+    readonly worker: Worker,
+    ending: () => void,
+    onEnd: () => void,
+  ) {
     // All are prepended: Node calls no listener after one of the user's that throws.
     for (const event of ['online', 'listening'])
       worker.prependOnceListener(event, () => this.#events.add(event));

@@ -4,25 +4,14 @@ import type { Assignments } from '../account/assignments.js';
 import { type MemoryBlock, releaseMemory } from '../account/booked-memory.js';
 import type { ContainerAssignment, PodAssignment } from '../account/pod-assignment.js';
 import { removePods, replacePod } from '../account/pod-changes.js';
-import type { CpuSnapshot } from '../account/pools.js';
 import { type Placement, recordedPlacement } from '../input/placement.js';
 import { guaranteedPod } from '../input/pods/pod-request.js';
 import { MILLI } from '../input/values/quantity.js';
-import type { CpuSet } from '../machine/cpu-set.js';
-import type { Topology } from '../machine/topology.js';
 import type { Decision } from './decision.js';
-import type { DeviceResources } from './devices/device-resources.js';
 import { NEVER, type Question } from './question.js';
 
 /** The whole input of a resize. */
-export interface ResizeFacts {
-  readonly topology: Topology;
-  readonly present: CpuSnapshot;
-  readonly resources: DeviceResources;
-  readonly state: Assignments;
-  /** The only CPUs to choose from; undefined: all. */
-  readonly within?: CpuSet | undefined;
-}
+export type ResizeFacts = Pick<Question, 'topology' | 'present' | 'resources' | 'state' | 'within'>;
 
 /** An omitted amount stays as it is. */
 export interface ResizedAmounts {

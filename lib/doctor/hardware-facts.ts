@@ -58,11 +58,7 @@ export function readHugepages({ nodes }: Topology): HugepageFacts[] {
   });
 }
 
-export interface InterruptRow {
-  readonly irq: number;
-  readonly name: string;
-  readonly counts: ReadonlyMap<number, number>;
-}
+export type InterruptRow = Omit<InterruptFacts, 'cpus'>;
 
 /**
  * The rows of devices; undefined for a text of another form, such as the empty one that some

@@ -52,17 +52,15 @@ interface ClearingOptions {
 
 /** Clears the CPUs of one commit. REQUIRES: the state's lock. */
 export class Clearing {
-  readonly #confiner: MachineConfiner;
-  readonly #options: ClearingOptions;
   readonly #shortfalls: string[] = [];
   // By member, in the order of their moves.
   readonly #putBacks: (() => void)[] = [];
   #bindings: BindingOutcomes = new Map();
 
-  constructor(confiner: MachineConfiner, options: ClearingOptions) {
-    this.#confiner = confiner;
-    this.#options = options;
-  }
+  constructor(
+    private readonly confiner: MachineConfiner,
+    private readonly options: ClearingOptions,
+  ) {}
 
   /**
    * Runs synchronously unless a member has to be asked: the lock must not be held while the
@@ -70,11 +68,11 @@ export class Clearing {
    * @throws ERR_MEMBER_UNMOVABLE, ERR_ENFORCEMENT; then everything is as before
    */
   clear(): Promise<Cleared> | Cleared {
-    const { next, ended, added, isTaken, isGivenBack } = this.#options.transition;
+    const { next, ended, added, isTaken, isGivenBack } = this.options.transition;
     // The owners of grants that end with an admission are dead, so nothing runs on their CPUs. If
     // everything else is taken, members have nowhere else to go.
     const before =
-      added.length > 0 ? without(this.#options.transition.before, ended) : this.#options.transition.before;
+      added.length > 0 ? without(this.options.transition.before, ended) : this.options.transition.before;
     const undo = this.#undoing();
     const orUndo = (error: unknown): never => {
       undo();
@@ -87,15 +85,15 @@ export class Clearing {
       // CPUs that are only given back can wait until after the commit: members are not in the way
       // on them. What the threads that left these CPUs had chosen must be recorded before the
       // commit.
-      if (!isTaken && isGivenBack && this.#options.unpinned.length === 0) {
+      if (!isTaken && isGivenBack && this.options.unpinned.length === 0) {
         this.#fitGroups(before, true);
         return this.#givenBack(leftovers, undo);
       }
-      if (!partitioned) this.#confiner.setPartition([before, next], this.#options.unpinned);
+      if (!partitioned) this.confiner.setPartition([before, next], this.options.unpinned);
       this.#fitGroups(before);
-      const confined = this.#confiner.confine(
+      const confined = this.confiner.confine(
         [before, partitioned ?? next],
-        this.#options.unpinned,
+        this.options.unpinned,
         (putBack) => this.#putBacks.push(putBack),
       );
       const finish = (stuck: readonly StuckMember[]) =>
@@ -103,7 +101,7 @@ export class Clearing {
       if (confined.stuck.length === 0) return finish([]);
       // A member that has not left other CPUs does not keep this grant from giving back its own.
       if (!isTaken) return finish(confined.stuck);
-      const { members } = this.#confiner;
+      const { members } = this.confiner;
       return members.ask(confined.stuck, confined, MEMBER_TIMEOUT_MS).then(finish).catch(orUndo);
     } catch (error) {
       return orUndo(error);
@@ -111,14 +109,14 @@ export class Clearing {
   }
 
   #givenBack(leftovers: readonly StuckMember[], undo: () => void): Cleared {
-    const next = this.#bound(this.#options.transition.next);
-    return { next, shortfalls: leftovers.map(stuckText), settle: () => this.#options.reopen(next), undo };
+    const next = this.#bound(this.options.transition.next);
+    return { next, shortfalls: leftovers.map(stuckText), settle: () => this.options.reopen(next), undo };
   }
 
   #confirm(partitioned: Assignments | undefined, confined: ConfinedMembers, undo: () => void): Cleared {
-    const { before, next, added, isTaken, isGivenBack } = this.#options.transition;
+    const { before, next, added, isTaken, isGivenBack } = this.options.transition;
     const [stuck] = confined.stuck;
-    if (stuck && isTaken && this.#options.request.unmovableMembers === 'fail') {
+    if (stuck && isTaken && this.options.request.unmovableMembers === 'fail') {
       throw new NumalignError('ERR_MEMBER_UNMOVABLE', stuckText(stuck), {
         value: stuck.member,
         valid: "a shared member that may be moved, or the option unmovableMembers: 'report'",
@@ -128,14 +126,14 @@ export class Clearing {
     const granted = partitioned ?? this.#withLevel(next, added, this.#levelByMembers(confined));
     // Grants that grow onto CPUs that a member has not left do not keep their level.
     const reached = this.#bound(this.#withLevel(granted, stuck ? grownPods(before, next) : [], BY_RECORD));
-    const settle = () => this.#options.reopen(reached);
+    const settle = () => this.options.reopen(reached);
     return { next: reached, shortfalls: this.#shortfalls, settle: isGivenBack ? settle : undefined, undo };
   }
 
   // The level that new grants reach without a partition. @throws ERR_ENFORCEMENT
   #levelByMembers(confined: ConfinedMembers): EnforcementLevel {
-    const { next, added } = this.#options.transition;
-    const { enforcement, require, isNamed = false } = this.#options.request;
+    const { next, added } = this.options.transition;
+    const { enforcement, require, isNamed = false } = this.options.request;
     const level = weaker(levelOf(confined), enforcement);
     if (added.length === 0) return level;
     const whyNot = () => this.#whyNot(level, confined, next.settings);
@@ -149,21 +147,21 @@ export class Clearing {
   // Moves processes back into groups that they were moved out of. A failure here is ignored: the
   // caller must see the first error.
   #undoing(): () => void {
-    const { before, ended } = this.#options.transition;
-    const cpusets = this.#confiner.cpusetsOf(before.settings);
+    const { before, ended } = this.options.transition;
+    const cpusets = this.confiner.cpusetsOf(before.settings);
     const processes = ended
       .filter(({ enforcement }) => enforcement.target !== null)
       .flatMap((pod) => (cpusets?.grants.processesOf(pod) ?? []).map((each) => ({ pod, ...each })));
     return () => {
       for (const { pod, group, pids } of processes) {
         const create = () => {
-          const { online } = cpusNow(this.#confiner.topology());
+          const { online } = cpusNow(this.confiner.topology());
           group.create(runningCpus(pod).intersection(online), cpusets!.grants.anyNodes());
         };
         if (pids.length > 0) unlessRefused(create);
         for (const pid of pids) if (pid !== process.pid) unlessRefused(() => group.attach(pid));
       }
-      unlessRefused(() => this.#options.reopen(before));
+      unlessRefused(() => this.options.reopen(before));
       // What could not be opened again, because the choices on record could not be read or written.
       for (const putBack of this.#putBacks.reverse()) putBack();
     };
@@ -172,10 +170,10 @@ export class Clearing {
   // A refusal of memory nodes is recorded but fails nothing. `isMemoryOnly`: the CPUs that a grant
   // gives back leave its groups only after the commit.
   #fitGroups(before: Assignments, isMemoryOnly = false): void {
-    const { next } = this.#options.transition;
+    const { next } = this.options.transition;
     const changedPods = new Set(refits(before, next).map(({ pod }) => pod));
     if (changedPods.size === 0) return;
-    const groups = this.#confiner.groupsNow([before, next], (pod) => changedPods.has(pod));
+    const groups = this.confiner.groupsNow([before, next], (pod) => changedPods.has(pod));
     if (!groups) return;
     this.#bindings = bindMemory(groups);
     if (!isMemoryOnly) fitGroups(groups);
@@ -187,7 +185,7 @@ export class Clearing {
 
   #withLevel(next: Assignments, newPods: readonly PodAssignment[], level: EnforcementLevel): Assignments {
     if (newPods.length === 0) return next;
-    const found = this.#confiner.cpusetsOf(next.settings);
+    const found = this.confiner.cpusetsOf(next.settings);
     // With cgroup v1, the owner may be in the shared group, which has none of the grant's CPUs. It
     // needs a group of its own, even at a weak level.
     const cpusets = LEVELS[level].usesCgroups || found?.hierarchy.version === 1 ? found : undefined;
@@ -201,9 +199,9 @@ export class Clearing {
 
   // The state with the new grants in the partition, after the kernel has made the partition.
   #inPartition(before: Assignments): Assignments | undefined {
-    const { next, added } = this.#options.transition;
-    const { enforcement, require } = this.#options.request;
-    const cpusets = this.#confiner.cpusetsOf(next.settings);
+    const { next, added } = this.options.transition;
+    const { enforcement, require } = this.options.request;
+    const cpusets = this.confiner.cpusetsOf(next.settings);
     if (added.length === 0 || !LEVELS[enforcement].inPartition || cpusets?.hierarchy.version !== 2)
       return undefined;
     const why = cpusets.whyNoPartition([...before.pods, ...next.pods]);
@@ -219,7 +217,7 @@ export class Clearing {
     const isolatesCpus = wantsIsolation && !sharesCpus;
     const level = strongestLevel({ movesMembers: true, usesCgroups: true, inPartition: true, isolatesCpus });
     const reached = this.#withLevel(next, added, level);
-    const refusal = refusalOf(() => this.#confiner.setPartition([before, reached]));
+    const refusal = refusalOf(() => this.confiner.setPartition([before, reached]));
     if (refusal) this.#shortfalls.push(refusal.message);
     return refusal ? undefined : reached;
   }
@@ -231,7 +229,7 @@ export class Clearing {
     settings: MachineSettings,
   ): readonly string[] {
     if (members === 0) return ['no process or cgroup is registered as a shared member'];
-    const found = this.#confiner.findCpusets(settings);
+    const found = this.confiner.findCpusets(settings);
     if (typeof found === 'string') return [found];
     if (LEVELS[level].usesCgroups)
       return found.hierarchy.version === 1
@@ -242,8 +240,8 @@ export class Clearing {
 
   // Moves what an earlier end of a grant could not move. Returns what still cannot leave.
   #sweep(): StuckMember[] {
-    const { before, next } = this.#options.transition;
-    const cpusets = this.#confiner.cpusetsOf(before.settings);
+    const { before, next } = this.options.transition;
+    const cpusets = this.confiner.cpusetsOf(before.settings);
     const groups = cpusets?.grants.leftovers([...before.pods, ...next.pods]) ?? [];
     return groups.flatMap((group) => {
       const refusal = refusalOf(() => group.evacuate(cpusets!.home));
@@ -253,7 +251,7 @@ export class Clearing {
 
   // Returns what cannot leave the grant's groups.
   #dissolve(pod: PodAssignment, settings: MachineSettings): StuckMember[] {
-    const cpusets = pod.enforcement.target === null ? undefined : this.#confiner.cpusetsOf(settings);
+    const cpusets = pod.enforcement.target === null ? undefined : this.confiner.cpusetsOf(settings);
     if (!cpusets) return [];
     const { grants, home } = cpusets;
     const refusal = refusalOf(() => grants.remove(pod, home));

@@ -26,27 +26,23 @@ import type { UnpinnedThread } from './members/confinement.js';
 import { SharedMembers } from './members/shared-members.js';
 
 class MachineEnforcer {
-  readonly #confiner: MachineConfiner;
-  readonly #state: () => Assignments | undefined;
-  readonly #isDoubtful: () => boolean;
-
   /**
    * `state` reads the state on record; undefined if it cannot be read. `isDoubtful`: whether this
    * process is root, and others can write the record.
    */
-  constructor(confiner: MachineConfiner, state: () => Assignments | undefined, isDoubtful: () => boolean) {
-    this.#confiner = confiner;
-    this.#state = state;
-    this.#isDoubtful = isDoubtful;
-  }
+  constructor(
+    private readonly confiner: MachineConfiner,
+    private readonly state: () => Assignments | undefined,
+    private readonly isDoubtful: () => boolean,
+  ) {}
 
   get members(): SharedMembers {
-    return this.#confiner.members;
+    return this.confiner.members;
   }
 
   /** Where processes of grants are put; undefined if only masks are used. */
   cpusetsOf(settings: MachineSettings): Cpusets | undefined {
-    return this.#confiner.cpusetsOf(settings);
+    return this.confiner.cpusetsOf(settings);
   }
 
   /**
@@ -55,10 +51,10 @@ class MachineEnforcer {
    */
   mayMoveOwner({ kind, cgroup }: OwnerRecord): boolean {
     const isOurs = () => {
-      const settings = this.#state()?.settings;
+      const settings = this.state()?.settings;
       return settings !== undefined && this.cpusetsOf(settings)?.isOurs(cgroup!.path) === true;
     };
-    return kind !== 'cgroup' || !this.#isDoubtful() || isOurs();
+    return kind !== 'cgroup' || !this.isDoubtful() || isOurs();
   }
 
   /**
@@ -74,7 +70,7 @@ class MachineEnforcer {
    * anything changes their masks or their cpuset: afterwards the kernel shows only a part of it.
    */
   learnAskedMasks(settings: MachineSettings): void {
-    const { possible, cpus } = this.#confiner.topology();
+    const { possible, cpus } = this.confiner.topology();
     const limit = this.cpusetsOf(settings)?.cpusOutsideGrants(process.pid) ?? CpuSet.EMPTY;
     native.learnAskedMasks(limit.words, possible.union(cpus).words, this.members.ownMasks());
   }
@@ -82,7 +78,7 @@ class MachineEnforcer {
   /** Makes this process run in the shared pool from now on. REQUIRES: the lock. */
   join(state: Assignments, onReopen: () => void): void {
     this.learnAskedMasks(state.settings);
-    this.members.join(() => this.#state()?.pods ?? [], onReopen);
+    this.members.join(() => this.state()?.pods ?? [], onReopen);
     this.share(process.pid, state);
   }
 
@@ -98,7 +94,7 @@ class MachineEnforcer {
   }
 
   #poolCpuset(state: Assignments): PoolCpuset {
-    const topology = this.#confiner.topology();
+    const topology = this.confiner.topology();
     const pool = sharedPool(state, cpusNow(topology));
     return { pool, all: topology.cpus, mems: NodeSet.from(topology.numaNodes) };
   }
@@ -106,7 +102,7 @@ class MachineEnforcer {
   /** Call this as often as {@link join}. */
   leave(): void {
     this.members.leave();
-    const state = this.#state();
+    const state = this.state();
     if (state) this.unshare(process.pid, state);
   }
 
@@ -134,10 +130,10 @@ class MachineEnforcer {
   ): Promise<Cleared> | Cleared {
     const transition = transitionOf(before, next);
     if (!transition) return NO_ENFORCER.clear(before, next, request);
-    if (transition.isTaken) this.#confiner.claim(next);
+    if (transition.isTaken) this.confiner.claim(next);
     if (this.cpusetsOf(next.settings)) this.learnAskedMasks(next.settings);
     const reopen = (state: Assignments) => void this.apply(state, [], true);
-    return new Clearing(this.#confiner, { transition, request, unpinned, reopen }).clear();
+    return new Clearing(this.confiner, { transition, request, unpinned, reopen }).clear();
   }
 
   /**
@@ -147,16 +143,16 @@ class MachineEnforcer {
    */
   apply(state: Assignments, unpinned: readonly UnpinnedThread[] = [], isReopened = false) {
     const refusal = refusalOf(() => {
-      const groups = this.#confiner.groupsNow([state]);
+      const groups = this.confiner.groupsNow([state]);
       if (groups) {
         // The next round of reconciling reports what is refused.
         bindMemory(groups);
         fitGroups(groups);
       }
-      this.#confiner.setPartition([state], unpinned);
+      this.confiner.setPartition([state], unpinned);
     });
-    const { stuck, refused, ...confinement } = this.#confiner.confine([state], unpinned);
-    this.#confiner.restoreAskedMasks(state, false);
+    const { stuck, refused, ...confinement } = this.confiner.confine([state], unpinned);
+    this.confiner.restoreAskedMasks(state, false);
     // Each notified member does the same, so numalign announces only CPUs that were given back.
     if (isReopened) this.members.announceReopened([...stuck, ...refused], confinement);
     return { failed: refusal ? [refusal.message] : [], stuck };
@@ -169,7 +165,7 @@ class MachineEnforcer {
    */
   compare(state: Assignments, isGivenUp: (key: string) => boolean): Comparison {
     const share = (pid: number) => this.share(pid, state);
-    return compare({ confiner: this.#confiner, state, isGivenUp, share });
+    return compare({ confiner: this.confiner, state, isGivenUp, share });
   }
 
   /**
@@ -177,7 +173,7 @@ class MachineEnforcer {
    * `recorded` if its groups lack some, or the group of another grant has some.
    */
   levelsNow(state: Assignments): (pod: PodAssignment) => EnforcementLevel {
-    return levelsNow(this.#confiner, state);
+    return levelsNow(this.confiner, state);
   }
 }
 

@@ -25,17 +25,16 @@ const newHomes = () => new Map<string, string>();
 const homes = () => ENVIRONMENT.of(newHomes);
 
 export class GrantGroup {
-  readonly #machine: Machine;
-  readonly #cpusets: Cpusets;
-  readonly #pod: PodAssignment;
   /** A container's name, or ALL_CONTAINERS. */
   readonly container: string;
   readonly memory: GroupMemory;
 
-  private constructor(machine: Machine, cpusets: Cpusets, pod: PodAssignment, container: string | undefined) {
-    this.#machine = machine;
-    this.#cpusets = cpusets;
-    this.#pod = pod;
+  private constructor(
+    private readonly machine: Machine,
+    private readonly cpusets: Cpusets,
+    private readonly pod: PodAssignment,
+    container: string | undefined,
+  ) {
     this.container = containerOrAll(pod, container);
     this.memory = new GroupMemory(cpusets, pod, this.container);
   }
@@ -55,7 +54,7 @@ export class GrantGroup {
   }
 
   get #handle(): CpusetGroup {
-    return this.#cpusets.grants.of(this.#pod, this.container);
+    return this.cpusets.grants.of(this.pod, this.container);
   }
 
   /**
@@ -64,16 +63,16 @@ export class GrantGroup {
    * @throws ERR_CGROUP
    */
   make(): CpusetGroup {
-    const { cpus, numaNodes } = this.#machine.topology;
+    const { cpus, numaNodes } = this.machine.topology;
     const mems = NodeSet.from(numaNodes);
-    const group = this.#cpusets.grants.make(this.#pod, this.container, cpus, mems);
+    const group = this.cpusets.grants.make(this.pod, this.container, cpus, mems);
     this.memory.bind();
     return group;
   }
 
   /** Whether this process, or one of its threads, is in the group. */
   isInside(tid?: number): boolean {
-    return this.#cpusets.hierarchy.folderOf(process.pid, tid) === this.#handle.path;
+    return this.cpusets.hierarchy.folderOf(process.pid, tid) === this.#handle.path;
   }
 
   /**
@@ -93,7 +92,7 @@ export class GrantGroup {
   }
 
   #enter(threads: Threads): boolean {
-    const { hierarchy } = this.#cpusets;
+    const { hierarchy } = this.cpusets;
     const group = this.make();
     if (threads === 'process') {
       this.#remember(hierarchy.folderOf(process.pid));
@@ -120,7 +119,7 @@ export class GrantGroup {
    * @throws ERR_ENFORCEMENT with cgroup v2, which keeps all threads of a process in one cgroup
    */
   checkSingleThreads(): void {
-    if (this.#cpusets.hierarchy.version === 1) return;
+    if (this.cpusets.hierarchy.version === 1) return;
     this.#refuse(
       'with cgroup v2 that cgroup has all threads of a process or none: no thread can be in the shared pool',
       A_GRANT_BY_MASKS,
@@ -135,7 +134,7 @@ export class GrantGroup {
   }
 
   #refuse(why: string, valid: string): never {
-    const { uid, enforcement } = this.#pod;
+    const { uid, enforcement } = this.pod;
     const message = `the CPUs of grant ${uid} are kept for its cgroup (${enforcement.level}), and ${why}`;
     throw new NumalignError('ERR_ENFORCEMENT', message, { value: enforcement.level, valid });
   }
@@ -153,7 +152,7 @@ export class GrantGroup {
    * @throws ERR_CGROUP, ERR_ENFORCEMENT
    */
   enterToStart(): () => void {
-    const { hierarchy } = this.#cpusets;
+    const { hierarchy } = this.cpusets;
     const tid = native.threadId();
     if (this.isInside(tid)) return () => {};
     this.checkStart();
@@ -166,7 +165,7 @@ export class GrantGroup {
 
   /** Whether processes can be created in the group from outside of it. */
   get canStartInside(): boolean {
-    return this.#cpusets.hierarchy.version === 1 || this.isInside();
+    return this.cpusets.hierarchy.version === 1 || this.isInside();
   }
 
   /**
@@ -183,9 +182,9 @@ export class GrantGroup {
 
   #attach(group: CpusetGroup, pid: number): void {
     group.attach(pid);
-    const [{ cpus }, ...parts] = threadShares(this.#pod);
+    const [{ cpus }, ...parts] = threadShares(this.pod);
     if (parts.length > 0) moveProcess(pid, this.#all.difference(cpus), cpus);
-    const { hierarchy } = this.#cpusets;
+    const { hierarchy } = this.cpusets;
     for (const child of childrenOf(pid)) {
       unlessEnded(() => {
         if (hierarchy.folderOf(child) !== group.path) this.#attach(group, child);
@@ -210,7 +209,7 @@ export class GrantGroup {
   /** Those of these threads of this process that live, but are not in the group. */
   missing(tids: readonly number[]): readonly number[] {
     const group = this.#handle;
-    const { hierarchy } = this.#cpusets;
+    const { hierarchy } = this.cpusets;
     const inside = new Set(group.exists() ? group.threads() : []);
     const isElsewhere = (tid: number) => hierarchy.folderOf(process.pid, tid) !== group.path;
     return tids.filter((tid) => !inside.has(tid) && unlessRefused(() => isElsewhere(tid), false));
@@ -223,7 +222,7 @@ export class GrantGroup {
    */
   bringBack(tids: readonly number[]): void {
     const group = this.make();
-    if (this.#cpusets.hierarchy.version === 2) group.attach(process.pid);
+    if (this.cpusets.hierarchy.version === 2) group.attach(process.pid);
     else for (const tid of tids) unlessEnded(() => group.attachThread(tid));
   }
 
@@ -240,8 +239,8 @@ export class GrantGroup {
       const reached = this.#moveTo(origin, (path) => this.#handle.moveBack(process.pid, path));
       this.memory.free();
       return reached;
-    }, this.#pod.uid);
-    return this.#cpusets.isPartition || this.#cpusets.isWithin(home, pool) ? this.#all : pool;
+    }, this.pod.uid);
+    return this.cpusets.isPartition || this.cpusets.isWithin(home, pool) ? this.#all : pool;
   }
 
   /**
@@ -258,7 +257,7 @@ export class GrantGroup {
    * @throws ERR_CGROUP if they cannot leave
    */
   leaveThreads(tids: readonly number[], pool: CpuSet): CpuSet {
-    const { hierarchy } = this.#cpusets;
+    const { hierarchy } = this.cpusets;
     const groupOf = (tid: number) => unlessRefused(() => hierarchy.folderOf(process.pid, tid), '');
     // A thread that was started on a grant has no earlier group.
     const isOfGrant = (path: string) => path === this.path || homes().has(path);
@@ -269,12 +268,12 @@ export class GrantGroup {
     };
     const origin = homes().get(groupOf(inside[0]!));
     const home = keepMasks(() => this.#moveTo(origin, move));
-    return this.#cpusets.isWithin(home, pool) ? this.#all : pool;
+    return this.cpusets.isWithin(home, pool) ? this.#all : pool;
   }
 
   // The cgroup that threads came from may no longer exist. Returns the one that they are in.
   #moveTo(origin: string | undefined, move: (path: string) => void): string {
-    const { home } = this.#cpusets;
+    const { home } = this.cpusets;
     try {
       move(origin ?? home);
       return origin ?? home;
@@ -286,13 +285,13 @@ export class GrantGroup {
   }
 
   get #all(): CpuSet {
-    const { possible, cpus } = this.#machine.topology;
+    const { possible, cpus } = this.machine.topology;
     return possible.union(cpus);
   }
 
   /** Moves threads that have left back in, as far as they can. */
   comeBack(tids: readonly number[]): void {
-    const all = this.#cpusets.hierarchy.version === 2 ? (['process'] as const) : tids;
+    const all = this.cpusets.hierarchy.version === 2 ? (['process'] as const) : tids;
     for (const threads of all) unlessRefused(() => this.#enter(threads));
     this.memory.restrictAgain();
   }

@@ -13,21 +13,18 @@ const newStrictGroups = () => new Set<string>();
 const strictGroups = () => ENVIRONMENT.of(newStrictGroups);
 
 export class GroupMemory {
-  readonly #cpusets: Cpusets;
-  readonly #pod: PodAssignment;
-  readonly #container: string;
   // While the threads of this process have left.
   #formerNodes: NodeSet | undefined;
 
   /** `container`: a name, or ALL_CONTAINERS. */
-  constructor(cpusets: Cpusets, pod: PodAssignment, container: string) {
-    this.#cpusets = cpusets;
-    this.#pod = pod;
-    this.#container = container;
-  }
+  constructor(
+    private readonly cpusets: Cpusets,
+    private readonly pod: PodAssignment,
+    private readonly container: string,
+  ) {}
 
   get #group(): CpusetGroup {
-    return this.#cpusets.grants.of(this.#pod, this.#container);
+    return this.cpusets.grants.of(this.pod, this.container);
   }
 
   /**
@@ -37,7 +34,7 @@ export class GroupMemory {
   bind(): string | undefined {
     const group = this.#group;
     return whyUnbound(() => {
-      const nodes = this.#cpusets.grants.boundNodes(this.#pod, this.#container);
+      const nodes = this.cpusets.grants.boundNodes(this.pod, this.container);
       if (!nodes.isEmpty && !group.mems().equals(nodes)) group.setMems(nodes);
     });
   }
@@ -54,10 +51,10 @@ export class GroupMemory {
     if (nodes) strictGroups().add(group.path);
     if (!nodes && this.isBooked) this.bind();
     else {
-      const allNodes = this.#cpusets.grants.anyNodes();
+      const allNodes = this.cpusets.grants.anyNodes();
       const mems = nodes ?? allNodes;
       if (group.mems().equals(mems)) {
-        if (!this.isBooked || wasStrict || this.#cpusets.hierarchy.version === 2) return;
+        if (!this.isBooked || wasStrict || this.cpusets.hierarchy.version === 2) return;
         // The group was bound before anything entered it. With cgroup v1, pages move only when the
         // nodes change.
         group.setMems(allNodes);
@@ -85,6 +82,6 @@ export class GroupMemory {
 
   /** Whether memory is booked for the group. */
   get isBooked(): boolean {
-    return !memoryNodesOf(this.#pod, this.#container).isEmpty;
+    return !memoryNodesOf(this.pod, this.container).isEmpty;
   }
 }

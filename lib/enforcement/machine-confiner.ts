@@ -66,18 +66,17 @@ type FindCpusets = (cgroupRoot: string | null) => FoundCpusets;
 
 /** Everything that writes REQUIRES the state's lock. */
 export class MachineConfiner {
-  readonly topology: () => Topology;
-  readonly members: SharedMembers;
-  readonly #find: FindCpusets;
   readonly #users: RootClaims | undefined;
   readonly #cpusets = new Map<string | null, FoundCpusets>();
   // What members had chosen before the first change of the partition since they were last confined.
   #askedMasks: AskedMasks | undefined;
 
-  constructor(topology: () => Topology, members: SharedMembers, find: FindCpusets, users?: RootClaims) {
-    this.topology = topology;
-    this.members = members;
-    this.#find = find;
+  constructor(
+    readonly topology: () => Topology,
+    readonly members: SharedMembers,
+    private readonly find: FindCpusets,
+    users?: RootClaims,
+  ) {
     this.#users = users;
   }
 
@@ -100,7 +99,7 @@ export class MachineConfiner {
   }
 
   #foundAt(cgroupRoot: string | null): FoundCpusets {
-    const found = this.#cpusets.get(cgroupRoot) ?? this.#find(cgroupRoot);
+    const found = this.#cpusets.get(cgroupRoot) ?? this.find(cgroupRoot);
     this.#cpusets.set(cgroupRoot, found);
     return found;
   }

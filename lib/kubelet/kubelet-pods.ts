@@ -43,7 +43,7 @@ function withSharing(containers: readonly ContainerAssignment[]): ContainerAssig
   });
 }
 
-export function podsOf(states: KubeletStates, { newOwner, now }: ImportFacts): PodAssignment[] {
+function podsOf(states: KubeletStates, { newOwner, now }: ImportFacts): PodAssignment[] {
   const { cpu, memory } = states;
   const uids = new Set([...cpu.entries.keys(), ...memory.entries.keys()]);
   const pods = Array.from(uids, (uid): PodAssignment => {
@@ -71,7 +71,7 @@ export function podsOf(states: KubeletStates, { newOwner, now }: ImportFacts): P
 }
 
 /** The booked memory, together with the memory of the files on the nodes that they name. */
-export function bookedWith(booked: BookedMemory, { machineState }: MemoryManagerState): BookedMemory {
+function bookedWith(booked: BookedMemory, { machineState }: MemoryManagerState): BookedMemory {
   const sums: Record<number, Record<string, number>> = {};
   const add = (node: number, type: string, bytes: number) => {
     if (bytes > 0) sums[node] = { ...sums[node], [type]: bytes + (sums[node]?.[type] ?? 0) };
@@ -115,7 +115,7 @@ export function withKubeletPods(
 }
 
 /** Sentences about CPUs of pods that are also in the files' shared pool. */
-export function poolConflicts(pods: readonly PodAssignment[], { cpu }: KubeletStates): string[] {
+function poolConflicts(pods: readonly PodAssignment[], { cpu }: KubeletStates): string[] {
   return pods.flatMap((pod) => {
     const cpus = cpusOf(pod).intersection(cpu.defaultCpuSet);
     return cpus.isEmpty ? [] : [`pod ${pod.uid} has CPUs ${cpus}, which are in the files' shared pool too`];
@@ -123,7 +123,7 @@ export function poolConflicts(pods: readonly PodAssignment[], { cpu }: KubeletSt
 }
 
 /** Sentences about what the files book for pods as a whole, but their containers do not have. */
-export function bookingConflicts(pods: readonly PodAssignment[], { cpu, memory }: KubeletStates): string[] {
+function bookingConflicts(pods: readonly PodAssignment[], { cpu, memory }: KubeletStates): string[] {
   const uids = new Set(pods.map(({ uid }) => uid));
   const booked = [...(cpu.podEntries?.keys() ?? []), ...(memory.podEntries?.keys() ?? [])];
   const withoutContainers = [...new Set(booked)].filter((uid) => !uids.has(uid));
@@ -137,7 +137,7 @@ export function bookingConflicts(pods: readonly PodAssignment[], { cpu, memory }
   ];
 }
 
-export function refuse(conflicts: readonly string[]): void {
+function refuse(conflicts: readonly string[]): void {
   if (conflicts.length === 0) return;
   throw new NumalignError(
     'ERR_KUBELET_IMPORT',

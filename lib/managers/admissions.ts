@@ -27,22 +27,20 @@ import type { AcquireOptions, AdmitOptions } from '../input/requests/request-opt
 import type { ManagerParts } from './manager-parts.js';
 
 export class Admissions {
-  readonly #parts: ManagerParts;
   readonly own: OwnGrants;
 
-  constructor(parts: ManagerParts) {
-    this.#parts = parts;
+  constructor(private readonly parts: ManagerParts) {
     this.own = new OwnGrants(parts.host);
   }
 
   // The manager shares one host with its grants, so that all see its changes.
   get #host(): Host {
-    this.#parts.lifetime.check();
-    return this.#parts.host;
+    this.parts.lifetime.check();
+    return this.parts.host;
   }
 
   get #placement(): Placement {
-    return this.#parts.config.placement;
+    return this.parts.config.placement;
   }
 
   /** @throws as {@link Manager.acquire} */
@@ -51,7 +49,7 @@ export class Admissions {
     const request = parseAcquire(options, this.#placement);
     checkRequest(host, request);
     checkParts(request, host.topology);
-    checkAcquirable(request, this.#parts.resources.keys(), !host.providers.isEmpty);
+    checkAcquirable(request, this.parts.resources.keys(), !host.providers.isEmpty);
     return this.#admit(request, options.signal);
   }
 
@@ -61,7 +59,7 @@ export class Admissions {
   }
 
   #admit(request: AdmissionRequest, signal: AbortSignal | undefined): Promise<Admission> {
-    const { host } = this.#parts;
+    const { host } = this.parts;
     const end = request.wait ? this.#untilClosed(signal) : signal;
     const room = this.#roomFor(request, request.pod.uid, end);
     return this.own.note(
@@ -99,12 +97,12 @@ export class Admissions {
 
   #roomFor({ placement }: AdmissionRequest, uid: string | undefined, signal: AbortSignal | undefined): Room {
     const isDynamic = placement.cpuPolicy === 'dynamic';
-    return requestRoom(this.#parts.host, { uid, isDynamic, signal: () => this.#untilClosed(signal) });
+    return requestRoom(this.parts.host, { uid, isDynamic, signal: () => this.#untilClosed(signal) });
   }
 
   // A closed manager has no use for what a request gets.
   #untilClosed(signal: AbortSignal | undefined): AbortSignal {
-    const closing = this.#parts.lifetime.signal;
+    const closing = this.parts.lifetime.signal;
     return signal ? AbortSignal.any([signal, closing]) : closing;
   }
 }
@@ -113,7 +111,7 @@ const newPod = ({ pod, alreadyAdmitted }: Admission) => (alreadyAdmitted ? undef
 
 const FIRST_LIMIT = 64;
 
-export class OwnGrants {
+class OwnGrants {
   readonly #host: Host;
   #pods: PodAssignment[] = [];
   #limit = FIRST_LIMIT;

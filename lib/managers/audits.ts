@@ -13,22 +13,20 @@ import type { ManagerWatch } from './manager-watch.js';
 
 /** Audits grants of every process: see {@link ManagerView}. */
 export class Audits {
-  readonly #host: () => ReadOnlyHost;
-  readonly #watch: ManagerWatch;
   readonly #watched = new WatchedGrants('last look');
 
   /** `host`: throws once the manager is closed. */
-  constructor(host: () => ReadOnlyHost, watch: ManagerWatch) {
-    this.#host = host;
-    this.#watch = watch;
-  }
+  constructor(
+    private readonly host: () => ReadOnlyHost,
+    private readonly watch: ManagerWatch,
+  ) {}
 
   /**
    * As {@link Grant.audit}, of a grant of any process, since the first call for it.
    * @throws ERR_UNKNOWN_GRANT, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE
    */
   audit(uid: string, options: AuditOptions = {}): GrantAudit {
-    const host = this.#host();
+    const host = this.host();
     const pod = findOnRecord(host, uid);
     checkRealMachine(host);
     return auditGrant(host, pod, options);
@@ -40,10 +38,10 @@ export class Audits {
    * @throws ERR_SIMULATED_MACHINE
    */
   async audits(): Promise<GrantAudit[]> {
-    const host = this.#host();
+    const host = this.host();
     checkRealMachine(host);
     await turnIfDue();
-    if (!(await refreshHost(host)).isEmpty) this.#watch.lookSoon();
+    if (!(await refreshHost(host)).isEmpty) this.watch.lookSoon();
     return this.#watched.look(host.topology, livingPods(host));
   }
 }

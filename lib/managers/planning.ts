@@ -18,14 +18,11 @@ import { type AdmitOptions, NO_OPTIONS } from '../input/requests/request-options
 
 /** Plans pods: see {@link ManagerView}. */
 export class Planning {
-  readonly #host: () => ReadOnlyHost;
-  readonly #placement: Placement;
-
   /** `host`: throws once the manager is closed. `placement`: that of requests that choose none. */
-  constructor(host: () => ReadOnlyHost, placement: Placement) {
-    this.#host = host;
-    this.#placement = placement;
-  }
+  constructor(
+    private readonly host: () => ReadOnlyHost,
+    private readonly placement: Placement,
+  ) {}
 
   /**
    * Returns what {@link Manager.admit} would decide now, without a lock or a change. Custom hint
@@ -33,8 +30,8 @@ export class Planning {
    * @throws what {@link Manager.admit} throws before it decides; ERR_HINT_PROVIDER
    */
   plan(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): PlanOnRecord {
-    const host = this.#host();
-    return planFor(host, requestFor(host, this.#placement, pod, options));
+    const host = this.host();
+    return planFor(host, requestFor(host, this.placement, pod, options));
   }
 
   /**
@@ -43,12 +40,12 @@ export class Planning {
    * @throws as {@link plan}
    */
   prepare(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): PreparedPod {
-    return new PreparedPod(this.#host, requestFor(this.#host(), this.#placement, pod, options));
+    return new PreparedPod(this.host, requestFor(this.host(), this.placement, pod, options));
   }
 
   /** Plans several pods on top of each other. @throws ERR_STATE_CORRUPT as {@link sharedPool} */
   planner(): Planner {
-    return new Planner(this.#host(), this.#placement);
+    return new Planner(this.host(), this.placement);
   }
 
   /**
@@ -58,7 +55,7 @@ export class Planning {
    * @throws as {@link plan}
    */
   whyShared(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): readonly (string | null)[] {
-    return reasonsToShare(this.#host(), requestFor(this.#host(), this.#placement, pod, options));
+    return reasonsToShare(this.host(), requestFor(this.host(), this.placement, pod, options));
   }
 
   /**
@@ -69,6 +66,6 @@ export class Planning {
     const { dryRun, signal } = parseDefragment(options);
     if (!dryRun) invalidOption('dryRun', dryRun, 'true: this manager only reads');
     await turnIfDue();
-    return planDefragmentation(this.#host(), this.#placement, signal);
+    return planDefragmentation(this.host(), this.placement, signal);
   }
 }

@@ -91,7 +91,7 @@ const joined = () => new Set<Host>();
 
 // Makes this process a member, and moves it off exclusive CPUs at once. This also repairs what a
 // crash has left behind.
-export function joinPool(host: Host, { sharedMember }: Config, state: Assignments): void {
+function joinPool(host: Host, { sharedMember }: Config, state: Assignments): void {
   const { enforcer, ledger } = host;
   const members = ledger.registry.of(joined);
   const onReopen = () => void transact(host, undefined, async (now) => enforcer.apply(now)).catch(() => {});
@@ -132,7 +132,7 @@ export async function configure(host: Host, config: Config, options: MachineOpti
   });
 }
 
-export function refuseBesideKubelet(
+function refuseBesideKubelet(
   { ledger, topology }: Host,
   { besideKubelet }: Config,
   { settings, kubelet }: Pick<Assignments, 'settings' | 'kubelet'>,

@@ -14,25 +14,15 @@ import { settingsAfter, settingsDuring, withSettings } from './record.js';
 import { rewrite, writeAll } from './writing.js';
 
 export class MachineQuieter implements Quieter {
-  readonly #topology: () => Topology;
-  readonly #parts: readonly Part[];
-  readonly #files: KernelFiles;
-  readonly #remainingWork: (cpus: CpuSet) => readonly string[];
-
   constructor(
-    topology: () => Topology,
-    parts: readonly Part[],
-    files: KernelFiles,
-    remainingWork: (cpus: CpuSet) => readonly string[],
-  ) {
-    this.#topology = topology;
-    this.#parts = parts;
-    this.#files = files;
-    this.#remainingWork = remainingWork;
-  }
+    private readonly topology: () => Topology,
+    private readonly parts: readonly Part[],
+    private readonly files: KernelFiles,
+    private readonly remainingWork: (cpus: CpuSet) => readonly string[],
+  ) {}
 
   #facts(demands: readonly QuietDemand[], records: readonly QuietSetting[]): QuietFacts {
-    const [parts, files, topology] = [this.#parts, this.#files, this.#topology()];
+    const [parts, files, topology] = [this.parts, this.files, this.topology()];
     return { parts, files, topology, demands, recorded: records };
   }
 
@@ -41,7 +31,7 @@ export class MachineQuieter implements Quieter {
   }
 
   #exclusions(isGivenUp?: (path: string) => boolean): Exclusions {
-    return { isGivenUp, isWritable: (path) => this.#files.isWritable(path) };
+    return { isGivenUp, isWritable: (path) => this.files.isWritable(path) };
   }
 
   async #plan(
@@ -117,7 +107,7 @@ export class MachineQuieter implements Quieter {
   }
 
   outcome(state: Assignments, uid: string): QuietOutcome {
-    return quietOutcome(this.#factsOf(state), uid, this.#remainingWork);
+    return quietOutcome(this.#factsOf(state), uid, this.remainingWork);
   }
 
   async compare(state: Assignments): Promise<Comparison> {

@@ -63,7 +63,6 @@ const NOTHING_DONE: ReconcileReport = Object.freeze({
 });
 
 export class Reconciler {
-  readonly #store: Store;
   readonly #clients = new Set<Reconciling>();
   readonly #fights = new Fights();
   #running: Promise<ReconcileReport> | undefined;
@@ -75,9 +74,7 @@ export class Reconciler {
   #endState: (() => void) | undefined;
   #generation: number | undefined;
 
-  private constructor(store: Store) {
-    this.#store = store;
-  }
+  private constructor(private readonly store: Store) {}
 
   static readonly #for = (store: Store) => new Reconciler(store);
 
@@ -118,7 +115,7 @@ export class Reconciler {
   }
 
   #watchState(): void {
-    this.#endState ??= this.#store.watch(() => this.#look(), { isQuiet: true });
+    this.#endState ??= this.store.watch(() => this.#look(), { isQuiet: true });
   }
 
   #unwatchState(): void {
@@ -143,7 +140,7 @@ export class Reconciler {
   }
 
   #readGeneration(): number | undefined {
-    return unlessRefused(() => this.#store.read()?.generation);
+    return unlessRefused(() => this.store.read()?.generation);
   }
 
   #runQuietly(): void {
@@ -198,7 +195,7 @@ export class Reconciler {
     for (const each of new Set([client, ...this.#clients])) await refreshHost(each.host);
     const hotplug = await this.#substitute(client);
     const look = async () => {
-      const checkpoint = this.#store.read();
+      const checkpoint = this.store.read();
       return checkpoint && !checkpoint.refusal
         ? { ...checkpoint, ...(await this.#compare(host, checkpoint.assignments)) }
         : undefined;
@@ -237,11 +234,11 @@ export class Reconciler {
 
   // Only for grants of this process. Each change is reported once.
   async #substitute({ host, placement }: Reconciling): Promise<Hotplug[]> {
-    const { owners } = this.#store;
+    const { owners } = this.store;
     const hotplugs: Hotplug[] = [];
-    for (const pod of this.#store.read()?.assignments.pods ?? []) {
+    for (const pod of this.store.read()?.assignments.pods ?? []) {
       if (pod.owner.kind !== 'process' || !owners.isOwn(pod.owner)) continue;
-      const result = await substituteLostCpus(host, pod, placement, threadsOf(this.#store, pod.uid, pod));
+      const result = await substituteLostCpus(host, pod, placement, threadsOf(this.store, pod.uid, pod));
       if (!result) continue;
       const { lost, substitutes, revoked, returned, isParked, error } = result;
       const cpus = runningCpus(result.pod).difference(revoked);

@@ -2,13 +2,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { podListChanges, podsAfter, podsBefore } from '../account/pod-list-changes.js';
+import { type PodListChanges, podListChanges, podsAfter, podsBefore } from '../account/pod-list-changes.js';
 import { encodeSettings, podText, textOf } from './format/pod-text.js';
 
-export interface Difference {
-  readonly added: readonly PodAssignment[];
-  readonly removed: readonly PodAssignment[];
-  readonly changed: readonly { readonly before: PodAssignment; readonly after: PodAssignment }[];
+export interface Difference extends PodListChanges {
   readonly haveSettingsChanged: boolean;
 }
 

@@ -41,7 +41,7 @@ const ledgers = () => new WeakValues<Ledger>();
 export class Ledger implements Store {
   /** `machine`: /run/numalign, valid for the whole machine. `private`: any other folder. */
   readonly scope: 'machine' | 'private';
-  readonly path: string;
+
   readonly registry: Registry<Store> = new Registry<Store>(this);
   readonly rootUsers: RootUsers;
   readonly #users = new Set<object>();
@@ -55,8 +55,10 @@ export class Ledger implements Store {
   readonly #reader: StateReader;
   readonly #writer: StateWriter;
 
-  private constructor(path: string, scope: Ledger['scope']) {
-    this.path = path;
+  private constructor(
+    readonly path: string,
+    scope: Ledger['scope'],
+  ) {
     this.scope = scope;
     this.rootUsers = new RootUsers(path);
     this.#folder = new StateFolder(path, scope);

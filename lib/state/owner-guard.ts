@@ -36,9 +36,6 @@ export interface Guarded {
 export type HarmListener = (error: Error) => void;
 
 export class OwnerGuard {
-  readonly #path: string;
-  readonly #owners: Owners;
-  readonly #state: Guarded;
   readonly #watch: OwnerWatch;
   readonly #onEnd = new Set<Listener>();
   readonly #onHarm = new Set<HarmListener>();
@@ -49,10 +46,11 @@ export class OwnerGuard {
   #isDisturbed = false;
 
   /** `path`: the state folder. */
-  constructor(path: string, owners: Owners, state: Guarded) {
-    this.#path = path;
-    this.#owners = owners;
-    this.#state = state;
+  constructor(
+    private readonly path: string,
+    private readonly owners: Owners,
+    private readonly state: Guarded,
+  ) {
     this.#watch = new OwnerWatch(path, {
       closed: (name) => {
         // Other names belong to new files that get an owner's name later.
@@ -88,7 +86,7 @@ export class OwnerGuard {
       this.#onEnd.delete(listener);
       this.#onHarm.delete(onHarm);
       // While this environment holds something, its own file stays watched.
-      if (this.#onEnd.size === 0 && this.#owners.ownFd() === undefined) this.#watch.stop();
+      if (this.#onEnd.size === 0 && this.owners.ownFd() === undefined) this.#watch.stop();
     };
   }
 
@@ -122,7 +120,7 @@ export class OwnerGuard {
   }
 
   #reassert(): boolean {
-    const isRewritten = this.#owners.own.reassert();
+    const isRewritten = this.owners.own.reassert();
     this.#isHarmed ||= isRewritten;
     return isRewritten;
   }
@@ -130,7 +128,7 @@ export class OwnerGuard {
   #reportHarm(): void {
     if (!this.#isHarmed) return;
     this.#isHarmed = false;
-    this.#fail(harmError(this.#path, this.#owners.own.lost));
+    this.#fail(harmError(this.path, this.owners.own.lost));
   }
 
   #fail(error: Error): void {
@@ -149,41 +147,41 @@ export class OwnerGuard {
   }
 
   #restoreNow(): void {
-    if (!this.#state.folder.isOpen) return;
+    if (!this.state.folder.isOpen) return;
     this.#isDisturbed = true;
     // The end of the transaction restores it.
     if (this.#transactions > 0) return;
     this.#isDisturbed = false;
-    const isFolderAmiss = this.#owners.own.isNeeded && !this.#state.folder.isCurrent;
-    if (isFolderAmiss) this.#state.ensureCurrent();
+    const isFolderAmiss = this.owners.own.isNeeded && !this.state.folder.isCurrent;
+    if (isFolderAmiss) this.state.ensureCurrent();
     if (!this.#reassert() && !isFolderAmiss) return;
-    this.#state.touch().catch((error) => this.#fail(error));
+    this.state.touch().catch((error) => this.#fail(error));
   }
 
   #lookBack(): void {
-    if (this.#onEnd.size > 0 && this.#state.folder.isOpen) this.#reportEnds();
+    if (this.#onEnd.size > 0 && this.state.folder.isOpen) this.#reportEnds();
   }
 
   #reportEnds(): void {
-    for (const uuid of this.#owners.withLeftGrants()) this.#reportEnd(uuid);
+    for (const uuid of this.owners.withLeftGrants()) this.#reportEnd(uuid);
   }
 
   // An owner has closed its file. The kernel reports this just before it releases the lock. All
   // processes hear of it: only one of them has reason to ask for more than the file.
   #reportEnd(uuid: string): void {
-    const owners = this.#owners;
+    const owners = this.owners;
     const backoff = new Backoff(OWNER_END_PAUSES);
     let hasRung = false;
     const lookLater = () => {
       if (backoff.failures < OWNER_END_LOOKS) setTimeout(look, backoff.next()).unref();
     };
     const look = () => {
-      if (!this.#state.folder.isOpen) return;
+      if (!this.state.folder.isOpen) return;
       if (!owners.seemsEnded(uuid)) {
         lookLater();
         return;
       }
-      if (!hasRung) this.#state.ring();
+      if (!hasRung) this.state.ring();
       hasRung = true;
       setTimeout(tell, Math.random() * OWNER_END_SPREAD_MS).unref();
     };

@@ -64,9 +64,9 @@ export class ReadOnlyStore implements StateSource {
     deadPods: (pods) => this.#deadPods(pods),
     isProcessAlive: (uuid) => this.#isProcessAlive(uuid),
   };
-  readonly #empty: () => Assignments;
+
   #nothing: Checkpoint | undefined;
-  readonly #totalOn: TotalOn;
+
   readonly #watch: FolderWatch;
   #open: Open | undefined;
   // The last result of the journal, and the checkpoint made from it.
@@ -77,11 +77,14 @@ export class ReadOnlyStore implements StateSource {
    * `path`: undefined for a state in memory. `empty`: returns the assignments if there is no state.
    * Opens nothing.
    */
-  constructor(path: string | undefined, empty: () => Assignments, totalOn: TotalOn) {
+  constructor(
+    path: string | undefined,
+    private readonly empty: () => Assignments,
+    private readonly totalOn: TotalOn,
+  ) {
     this.path = path ?? 'memory';
     this.scope = path === undefined ? 'memory' : scopeOf(path);
-    this.#empty = empty;
-    this.#totalOn = totalOn;
+
     this.#watch = new FolderWatch(this.path, STATE_FILE);
   }
 
@@ -102,7 +105,7 @@ export class ReadOnlyStore implements StateSource {
   }
 
   #emptyCheckpoint(): Checkpoint {
-    this.#nothing ??= { generation: 0, bootId: '', writtenAt: '', assignments: this.#empty() };
+    this.#nothing ??= { generation: 0, bootId: '', writtenAt: '', assignments: this.empty() };
     return this.#nothing;
   }
 
@@ -112,7 +115,7 @@ export class ReadOnlyStore implements StateSource {
     const found = open.journal.look();
     if (found === this.#found) return this.#checkpoint;
     const checkpoint =
-      found.kind === 'good' ? found.checkpoint : recovered(open.folder, found, open.owners, this.#totalOn);
+      found.kind === 'good' ? found.checkpoint : recovered(open.folder, found, open.owners, this.totalOn);
     this.#checkpoint = checkpoint && ofThisBoot(checkpoint, open.owners);
     this.#found = found;
     return this.#checkpoint;

@@ -57,16 +57,13 @@ function versionOf({ cgroupRoot, managedCPUs }: Claim): string | undefined {
 
 /** For one state folder. */
 export class RootUsers implements RootClaims {
-  readonly #path: string;
   // Whether this folder was the user when the record had this version.
   #known: { version?: string | undefined; isOwn?: boolean | undefined } = {};
   // A group of a grant that is not on record here, and when that was seen.
   #strange: { cgroupRoot?: string; group?: string | undefined; at: number } = { at: 0 };
 
   /** `path`: the state folder. */
-  constructor(path: string) {
-    this.#path = path;
-  }
+  constructor(private readonly path: string) {}
 
   // Undefined if that is not known, or not any more.
   #isOwn(version: string | undefined): boolean | undefined {
@@ -75,7 +72,7 @@ export class RootUsers implements RootClaims {
 
   refusal(claim: Claim): RootRefusal | undefined {
     const why = this.#whyNot(claim, versionOf(claim));
-    const command = commandIn(this.#path, `configure --cgroup-root ${claim.cgroupRoot}-2 --managed LIST`);
+    const command = commandIn(this.path, `configure --cgroup-root ${claim.cgroupRoot}-2 --managed LIST`);
     const advice = `use one state folder for both, or other CPUs and another root: ${command}`;
     return why === undefined ? undefined : { why, advice };
   }
@@ -95,9 +92,9 @@ export class RootUsers implements RootClaims {
     const rival = isOwn === false ? rivals[0] : rivals.find(isUsed);
     const use =
       rival?.name === name ? `uses the cgroup root ${claim.cgroupRoot}` : 'enforces on the same CPUs';
-    if (rival) return `the state folder ${rival.folder} ${use}, and does not know of grants in ${this.#path}`;
+    if (rival) return `the state folder ${rival.folder} ${use}, and does not know of grants in ${this.path}`;
     const group = this.#strangeGroup(claim.cgroupRoot!);
-    return group && `processes run in ${group}, the cgroup of a grant that is not on record in ${this.#path}`;
+    return group && `processes run in ${group}, the cgroup of a grant that is not on record in ${this.path}`;
   }
 
   claim({ settings, pods }: Assignments, hierarchy: CpusetHierarchy): void {
@@ -110,7 +107,7 @@ export class RootUsers implements RootClaims {
       for (const { name, folder } of usersIn(records)) if (!hasState(folder)) records.remove(name);
       const rivals = usersIn(records).filter((user) => this.#isRival(user, settings));
       const isFree = rivals.every((rival) => dismiss(records, rival));
-      if (isFree) records.replace(nameOf(cgroupRoot), this.#path);
+      if (isFree) records.replace(nameOf(cgroupRoot), this.path);
       return isFree;
     };
     const take = (records: NativeFolder) => holding(records, LOCK, () => become(records));
@@ -120,7 +117,7 @@ export class RootUsers implements RootClaims {
 
   // Another folder, on record for this root or for some of the same CPUs.
   #isRival({ name, folder }: User, { cgroupRoot, managedCPUs: own }: Claim): boolean {
-    if (identityOf(folder) === identityOf(this.#path)) return false;
+    if (identityOf(folder) === identityOf(this.path)) return false;
     if (name === nameOf(cgroupRoot!) || own === null) return true;
     const managed = unlessRefused(() => inState(folder, checkpointIn))?.assignments.settings.managedCPUs;
     return !managed || own.intersects(managed);
@@ -129,8 +126,8 @@ export class RootUsers implements RootClaims {
   #strangeGroup(cgroupRoot: string): string | undefined {
     const known = this.#strange;
     if (known.cgroupRoot === cgroupRoot && performance.now() - known.at < LOOK_LASTS_MS) return known.group;
-    const made = () => native.Folder.open(join(this.#path, 'cgroups'), false, 0, -1);
-    const pods = () => inState(this.#path, checkpointIn)?.assignments.pods ?? [];
+    const made = () => native.Folder.open(join(this.path, 'cgroups'), false, 0, -1);
+    const pods = () => inState(this.path, checkpointIn)?.assignments.pods ?? [];
     const group = unlessRefused(() =>
       strangeGroup(openCpusetHierarchy(cgroupRoot, new FolderMadeGroups(made)), pods),
     );

@@ -11,17 +11,16 @@ export class StateFolder {
   readonly folder: NativeFolder;
   readonly owners: NativeFolder;
   readonly waiting: NativeFolder;
-  readonly #path: string;
-  readonly #scope: 'machine' | 'private';
   // By the name of its folder.
   readonly #parts = new Map<string, StatePart>();
   readonly #inside: NativeFolder[];
   #isOpen = true;
 
   /** Opens the folder, or makes it. @throws ERR_STATE_FOLDER */
-  constructor(path: string, scope: 'machine' | 'private') {
-    this.#path = path;
-    this.#scope = scope;
+  constructor(
+    private readonly path: string,
+    private readonly scope: 'machine' | 'private',
+  ) {
     const { folder, owners, waiting } = openFolder(path, scope);
     this.folder = folder;
     this.owners = owners;
@@ -46,8 +45,8 @@ export class StateFolder {
   part<Part extends StatePart>(name: string, make: (folder: NativeFolder, path: string) => Part): Part {
     const existing = this.#parts.get(name);
     if (existing) return existing as Part;
-    const folder = explaining(this.#path, () => ownFilesIn(this.folder, name));
-    const part = make(folder, join(this.#path, name));
+    const folder = explaining(this.path, () => ownFilesIn(this.folder, name));
+    const part = make(folder, join(this.path, name));
     this.#parts.set(name, part);
     this.#inside.push(folder);
     return part;
@@ -59,11 +58,11 @@ export class StateFolder {
 
   /** Opens or makes the folder that the path leads to now. @throws ERR_STATE_FOLDER */
   reopen(): void {
-    const { folder, owners, waiting } = openFolder(this.#path, this.#scope);
+    const { folder, owners, waiting } = openFolder(this.path, this.scope);
     const folders = [folder, owners, waiting];
     try {
       for (const name of this.#parts.keys())
-        folders.push(explaining(this.#path, () => ownFilesIn(folder, name)));
+        folders.push(explaining(this.path, () => ownFilesIn(folder, name)));
       this.#folders.forEach((each, i) => {
         each.become(folders[i]!);
       });

@@ -10,9 +10,6 @@ import type { TransactOptions } from './store.js';
 const PASS_MS = 250;
 
 export class StateLock {
-  readonly #path: string;
-  readonly #folder: NativeFolder;
-  readonly #prepare: () => void;
   // The requests of this environment that wait, in order.
   readonly #waiting = new Set<unknown>();
 
@@ -20,11 +17,11 @@ export class StateLock {
    * `folder`: the state folder at `path`. `prepare`: does what a holder would do first, while another
    * has the lock.
    */
-  constructor(path: string, folder: NativeFolder, prepare: () => void) {
-    this.#path = path;
-    this.#folder = folder;
-    this.#prepare = prepare;
-  }
+  constructor(
+    private readonly path: string,
+    private readonly folder: NativeFolder,
+    private readonly prepare: () => void,
+  ) {}
 
   /**
    * Takes the lock synchronously if it is free and no request waits. Serves the requests of this
@@ -39,21 +36,21 @@ export class StateLock {
   /** Undefined if it is not free, or a request waits. @throws ERR_STATE_FOLDER, ERR_SYSCALL */
   tryTake(note = lockNote()): NativeLock | undefined {
     if (this.#waiting.size > 0) return undefined;
-    return explaining(this.#path, () => this.#folder.tryLock(LOCK_FILE, note));
+    return explaining(this.path, () => this.folder.tryLock(LOCK_FILE, note));
   }
 
   // A thread of the addon waits in the kernel, so neither the event loop nor libuv's pool is
   // blocked.
   #wait(note: string, { signal, lockTimeoutMs }: TransactOptions): Promise<NativeLock> {
-    const folder = this.#folder;
+    const folder = this.folder;
     return new Promise((resolve, reject) => {
       let isSettled = false;
       const answer = (error?: NumalignError, lock?: NativeLock) => {
         if (isSettled) lock?.release();
-        else settle(() => (lock ? resolve(lock) : reject(explain(this.#path, error))));
+        else settle(() => (lock ? resolve(lock) : reject(explain(this.path, error))));
       };
       const request = folder.waitLock(LOCK_FILE, note, answer, () => {
-        if (!isSettled) this.#prepare();
+        if (!isSettled) this.prepare();
       });
       const giveUp = (reason: unknown) => settle(() => reject(reason));
       // A stopped waiter must not keep all others from a free lock.
@@ -64,7 +61,7 @@ export class StateLock {
           const lock = folder.tryLock(LOCK_FILE, note, true);
           if (lock) settle(() => resolve(lock));
         } catch (error) {
-          settle(() => reject(explain(this.#path, error)));
+          settle(() => reject(explain(this.path, error)));
         }
       };
       const pass = setInterval(take, PASS_MS);
@@ -92,13 +89,13 @@ export class StateLock {
   }
 
   #timeoutError(lockTimeoutMs: number): NumalignError {
-    const text = unlessRefused(() => this.#folder.read(LOCK_FILE))?.toString('utf8') ?? '';
+    const text = unlessRefused(() => this.folder.read(LOCK_FILE))?.toString('utf8') ?? '';
     // The first line of the file is a number.
     const { holder, pid, isStopped } = lockHolder(text.slice(text.indexOf('\n') + 1));
     const stopped = isStopped ? `, which is stopped: continue it (kill -CONT ${pid}) or end it` : '';
     return new NumalignError(
       'ERR_LOCK_TIMEOUT',
-      `the state in ${this.#path} is locked by process ${holder}${stopped}; gave up after ${lockTimeoutMs} ms`,
+      `the state in ${this.path} is locked by process ${holder}${stopped}; gave up after ${lockTimeoutMs} ms`,
       { holder, pid, stopped: isStopped, lockTimeoutMs },
     );
   }

@@ -16,10 +16,10 @@ export class StateReader {
   /** The memory of a NUMA node by type, in bytes, as in the last transaction. */
   totalOn: TotalOn = () => 0;
   readonly journal: JournalFollower;
-  readonly #path: string;
+
   readonly #folder: NativeFolder;
   readonly #ownersFolder: NativeFolder;
-  readonly #owners: Owners;
+
   #bootId: string;
   // The last good checkpoint read.
   #lastRead: Checkpoint | undefined;
@@ -29,11 +29,15 @@ export class StateReader {
   // True if the path has another folder than the one that was open.
   #isReplaced = false;
 
-  constructor(path: string, { folder, owners: ownersFolder }: StateFolder, owners: Owners, bootId: string) {
-    this.#path = path;
+  constructor(
+    private readonly path: string,
+    { folder, owners: ownersFolder }: StateFolder,
+    private readonly owners: Owners,
+    bootId: string,
+  ) {
     this.#folder = folder;
     this.#ownersFolder = ownersFolder;
-    this.#owners = owners;
+
     this.#bootId = bootId;
     this.journal = new JournalFollower(folder);
   }
@@ -64,7 +68,7 @@ export class StateReader {
 
   /** See {@link Ledger.read}. */
   read(): Checkpoint | undefined {
-    return explaining(this.#path, () => {
+    return explaining(this.path, () => {
       const found = this.load();
       if (found.kind === 'good') return found.checkpoint;
       this.checkCurrent();
@@ -78,7 +82,7 @@ export class StateReader {
    */
   readRefused(): Checkpoint | undefined {
     if (this.#lastRead && !this.#lastRead.refusal && this.journal.isAlmostKnown) return undefined;
-    const found = explaining(this.#path, () => this.load());
+    const found = explaining(this.path, () => this.load());
     return found.kind === 'good' && found.checkpoint.refusal ? found.checkpoint : undefined;
   }
 
@@ -132,7 +136,7 @@ export class StateReader {
     const needsOwners = this.#comparedRead !== wholeReads && this.isOfThisBoot(checkpoint);
     const why = isOlder
       ? `it is older than generation ${highest}, which was committed here`
-      : needsOwners && flawOf(checkpoint, this.#owners.find(checkpoint));
+      : needsOwners && flawOf(checkpoint, this.owners.find(checkpoint));
     if (why) return damaged(why, { generation: Math.max(highest, checkpoint.generation), checkpoint });
     this.#comparedRead = wholeReads;
     return found;
@@ -143,7 +147,7 @@ export class StateReader {
   #adoptBoot({ bootId }: Checkpoint): void {
     if (bootId === this.#bootId || !isOfBoot(bootId, this.#bootId, this.#ownersFolder)) return;
     this.#bootId = bootId;
-    this.#owners.renameBoot(bootId);
+    this.owners.renameBoot(bootId);
   }
 
   /** Collects what is left of a damaged or missing state. */
@@ -151,13 +155,13 @@ export class StateReader {
     const previous = findState(this.#folder, COPY_FILE);
     const base = lastGood(found, previous, () => this.#folder.read(COPY_FILE), this.#lastRead);
     if (base) this.#adoptBoot(base);
-    return { found, previous, base, owners: this.#owners.find(), highest: highestOf(this.#folder) };
+    return { found, previous, base, owners: this.owners.find(), highest: highestOf(this.#folder) };
   }
 
   /** Rebuilds the state from its remains. */
   view(clues: Clues): Checkpoint | undefined {
-    const rebuilt = explaining(this.#path, () => rebuild(clues, this.#bootId, this.totalOn));
-    const refusal = rebuilt?.refusal && explain(this.#path, rebuilt.refusal);
+    const rebuilt = explaining(this.path, () => rebuild(clues, this.#bootId, this.totalOn));
+    const refusal = rebuilt?.refusal && explain(this.path, rebuilt.refusal);
     const generation = Math.max(this.#generation, generationAfter(clues) - 1);
     const writtenAt = new Date().toISOString();
     return rebuilt && { ...rebuilt, ...(refusal && { refusal }), generation, writtenAt };
@@ -169,7 +173,7 @@ export class StateReader {
   }
 
   removedError(): NumalignError {
-    return folderError(this.#path, 'it was removed or replaced while it was open: open another manager');
+    return folderError(this.path, 'it was removed or replaced while it was open: open another manager');
   }
 
   /** Forgets all it has read. */
@@ -195,6 +199,6 @@ export class StateReader {
   #forgetRead(): void {
     this.#lastRead = undefined;
     // An earlier state is not the one on which this process's claims are.
-    this.#generation = this.#owners.own.since;
+    this.#generation = this.owners.own.since;
   }
 }

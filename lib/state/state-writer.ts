@@ -85,10 +85,7 @@ interface LastChange extends SealedText {
 export class StateWriter {
   /** The recoveries by this writer, the latest last. */
   readonly recoveries: StateRecovered[] = [];
-  readonly #path: string;
-  readonly #folder: NativeFolder;
-  readonly #owners: Owners;
-  readonly #reader: StateReader;
+
   // True if a power cut may undo the last commit.
   #isUnsynced = false;
   #hasMended = false;
@@ -96,22 +93,22 @@ export class StateWriter {
   #silent: readonly string[] = [];
   #isPreparing = false;
 
-  constructor(path: string, folder: NativeFolder, owners: Owners, reader: StateReader) {
-    this.#path = path;
-    this.#folder = folder;
-    this.#owners = owners;
-    this.#reader = reader;
-  }
+  constructor(
+    private readonly path: string,
+    private readonly folder: NativeFolder,
+    private readonly owners: Owners,
+    private readonly reader: StateReader,
+  ) {}
 
   async commit({ bootId, before, next, ...use }: CommitRequest): Promise<void> {
     // A bug in numalign must not become the record.
     checkHoldings(next);
-    const reader = this.#reader;
+    const reader = this.reader;
     const generation = reader.generation + 1;
     const checkpoint = { generation, bootId, writtenAt: isoTime(), assignments: next };
     const settle =
       bootId === reader.bootId
-        ? explaining(this.#path, () => this.#owners.claim(generation - 1, before, next))
+        ? explaining(this.path, () => this.owners.claim(generation - 1, before, next))
         : undefined;
     try {
       await this.#write(checkpoint, use, before === undefined);
@@ -120,7 +117,7 @@ export class StateWriter {
       // counts. If that cannot be told either, the claim stays until the next transaction.
       const isInPlace = unlessRefused(() => reader.finds(checkpoint));
       if (isInPlace === false) settle?.(false);
-      if (!isInPlace) throw explain(this.#path, error);
+      if (!isInPlace) throw explain(this.path, error);
       this.#isUnsynced = true;
       // If a power cut undoes the commit, this number shows it.
       use.lock.setNumber(generation);
@@ -133,11 +130,11 @@ export class StateWriter {
     if (use.isLast) return;
     // The next decision builds on this state.
     const found = reader.load();
-    if (settle && found.kind === 'good') this.#owners.follow(found.checkpoint);
+    if (settle && found.kind === 'good') this.owners.follow(found.checkpoint);
   }
 
   async #write(checkpoint: Checkpoint, use: LockUse, isWhole: boolean): Promise<void> {
-    const { journal } = this.#reader;
+    const { journal } = this.reader;
     const { good } = journal;
     const change = isWhole || !good ? undefined : changeText(good.checkpoint, checkpoint);
     if (!good || change === undefined) return this.#replace(checkpoint, undefined, use);
@@ -150,7 +147,7 @@ export class StateWriter {
       const { generation } = checkpoint;
       const { lock, isLast = false } = use;
       await journal.append(good, checkpoint, sealed, (file, at) =>
-        file.append(at, sealed.line, this.#folder, lock, isLast, COPY_FILE, generation),
+        file.append(at, sealed.line, this.folder, lock, isLast, COPY_FILE, generation),
       );
     } catch (error) {
       if (!(error instanceof NumalignError) || !isFileAtFault(error)) throw error;
@@ -177,23 +174,23 @@ export class StateWriter {
   // Writes a new file in place of the old one. `last`: the checkpoint before, with which the new
   // file begins, and the line of the change.
   async #replace(checkpoint: Checkpoint, last: LastChange | undefined, use: LockUse): Promise<void> {
-    const before = this.#reader.journal.good;
+    const before = this.reader.journal.good;
     const { bytes, place } = last
       ? encodeJournal(last.good.checkpoint, last.good.place.seal || null, last)
       : encodeJournal(checkpoint, null);
     const version = await this.#replaceState(bytes, checkpoint.generation, use);
     this.#isUnsynced = false;
-    this.#reader.journal.noteReplaced(before, { kind: 'good', checkpoint, place }, version);
+    this.reader.journal.noteReplaced(before, { kind: 'good', checkpoint, place }, version);
   }
 
   // Keeps the lines before, as a process may ask later what was in force when it started. Only once
   // the new file has its room on the disk.
   async #beginNext(checkpoint: Checkpoint, last: LastChange, use: LockUse): Promise<void> {
     const { end, seal } = last.good.place;
-    const read = () => this.#reader.journal.file!.read(0, end).toString();
+    const read = () => this.reader.journal.file!.read(0, end).toString();
     const lines = end <= MOST_KEPT && seal !== '' ? unlessRefused(read) : undefined;
     await this.#replace(checkpoint, last, use);
-    if (lines !== undefined) unlessRefused(() => this.#folder.replace(EARLIER_FILE, lines));
+    if (lines !== undefined) unlessRefused(() => this.folder.replace(EARLIER_FILE, lines));
   }
 
   /**
@@ -204,32 +201,32 @@ export class StateWriter {
     if (this.#hasMended) return;
     this.#hasMended = true;
     unlessRefused(() => {
-      const version = this.#folder.version(COPY_FILE);
+      const version = this.folder.version(COPY_FILE);
       if (version !== undefined && sizeOf(version) === place.end) return;
-      const text = this.#folder.read(STATE_FILE)?.toString('utf8', 0, place.end);
+      const text = this.folder.read(STATE_FILE)?.toString('utf8', 0, place.end);
       if (text === undefined) return;
-      quarantineFolder(this.#folder, COPY_FILE);
-      this.#folder.replace(COPY_FILE, text);
+      quarantineFolder(this.folder, COPY_FILE);
+      this.folder.replace(COPY_FILE, text);
     });
   }
 
   async #replaceState(bytes: Buffer, generation: number, { lock, isLast = false }: LockUse): Promise<string> {
     const stamp = generation % 1_000_000_000;
     const replace = () =>
-      this.#folder.replaceDurably(STATE_FILE, COPY_FILE, bytes, stamp, lock, isLast, generation);
+      this.folder.replaceDurably(STATE_FILE, COPY_FILE, bytes, stamp, lock, isLast, generation);
     try {
       return await replace();
     } catch (error) {
       if (!(error instanceof NumalignError) || error.errnoName !== 'EISDIR') throw error;
       // A folder has one of the names that a commit uses.
-      for (const name of [`${COPY_FILE}.new`, `${STATE_FILE}.new`]) quarantineFolder(this.#folder, name);
+      for (const name of [`${COPY_FILE}.new`, `${STATE_FILE}.new`]) quarantineFolder(this.folder, name);
       return await replace();
     }
   }
 
   /** Recovers the state and writes both files. Returns undefined if nothing is left of it. */
   async recover(found: FoundState, lock: NativeLock): Promise<Checkpoint | undefined> {
-    const reader = this.#reader;
+    const reader = this.reader;
     const clues = await this.#cluesOf(found);
     if (isUnused(clues)) {
       reader.raise(clues.highest);
@@ -237,15 +234,15 @@ export class StateWriter {
     }
     const view = reader.view(clues);
     if (view?.refusal) return view;
-    const files = explaining(this.#path, () => [
-      ...quarantine(this.#folder, STATE_FILE, clues.found),
-      ...quarantine(this.#folder, COPY_FILE, clues.previous),
+    const files = explaining(this.path, () => [
+      ...quarantine(this.folder, STATE_FILE, clues.found),
+      ...quarantine(this.folder, COPY_FILE, clues.previous),
     ]);
     // Without a good generation, processes may have read higher ones than any that is left.
     reader.raise(Math.max(generationAfter(clues), clues.base ? 0 : Date.now()));
     if (view) {
       if (clues.base && !reader.isOfThisBoot(clues.base) && reader.isOfThisBoot(view))
-        await archive(this.#folder, clues.base);
+        await archive(this.folder, clues.base);
       const { bootId, assignments: next } = view;
       await this.commit({ bootId, before: undefined, next, lock });
     }
@@ -256,16 +253,16 @@ export class StateWriter {
 
   /** Puts aside what is in owners/ but was written by no owner, and reports it. */
   putStraysAside(owners: NativeFolder, names: readonly string[], { assignments }: Checkpoint): void {
-    const files = names.flatMap((name) => unlessRefused(() => putAside(this.#folder, name, owners)) ?? []);
+    const files = names.flatMap((name) => unlessRefused(() => putAside(this.folder, name, owners)) ?? []);
     if (files.length === 0) return;
     const what = files.length === 1 ? names[0] : `${names[0]} and ${files.length - 1} more`;
-    const message = `${this.#path}/owners had ${what}, which no owner wrote and none holds; numalign put it aside`;
+    const message = `${this.path}/owners had ${what}, which no owner wrote and none holds; numalign put it aside`;
     this.#report(message, files, assignments);
   }
 
   // Gives the owners time to write what they hold.
   async #cluesOf(found: FoundState): Promise<Clues> {
-    const gather = () => explaining(this.#path, () => this.#reader.gather(found));
+    const gather = () => explaining(this.path, () => this.reader.gather(found));
     const isWorthWaiting = ({ owners: { unknown } }: Clues, reads: number) =>
       unknown.some(
         ({ uuid, isFileLost }) =>
@@ -285,11 +282,11 @@ export class StateWriter {
     const from = base ? `generation ${base.generation} and ` : '';
     const count = state?.pods.length ?? 0;
     const grants = `${count} grant${count === 1 ? '' : 's'}`;
-    return `the state in ${this.#path} was damaged (${why}); numalign recovered it from ${from}the files of living owners, with ${grants}`;
+    return `the state in ${this.path} was damaged (${why}); numalign recovered it from ${from}the files of living owners, with ${grants}`;
   }
 
   #report(message: string, quarantined: readonly string[], state: Assignments | undefined): void {
-    const { generation } = this.#reader;
+    const { generation } = this.reader;
     const kept = (state?.pods ?? []).map(({ uid }) => uid);
     this.recoveries.push(Object.freeze({ code: 'STATE_RECOVERED', message, quarantined, generation, kept }));
   }

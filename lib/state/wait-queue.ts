@@ -77,8 +77,6 @@ const noteIn = (folder: NativeFolder, name: string) =>
 const ENDED = IN_ATTRIB | IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF;
 
 export class FolderQueue implements WaitQueue {
-  readonly #folder: NativeFolder;
-  readonly #path: string;
   // The tickets of this environment, and their files: garbage collection would release the locks.
   readonly #own = new MemoryQueue();
   readonly #files = new Map<Ticket, NativeOwner>();
@@ -86,18 +84,18 @@ export class FolderQueue implements WaitQueue {
   #names: string[] = [];
 
   /** `folder`: waiting/ of the state folder, at `path`. */
-  constructor(folder: NativeFolder, path: string) {
-    this.#folder = folder;
-    this.#path = path;
-  }
+  constructor(
+    private readonly folder: NativeFolder,
+    private readonly path: string,
+  ) {}
 
   join(): Ticket {
     this.#names = this.#list().sort();
     this.#removeEnded();
     let number = Number(this.#names.at(-1) ?? 0) + 1;
     // A folder may have the name, and is not removed.
-    while (this.#folder.version(nameOf({ number })) !== undefined) number++;
-    const file = this.#folder.createOwner(nameOf({ number }), lockNote());
+    while (this.folder.version(nameOf({ number })) !== undefined) number++;
+    const file = this.folder.createOwner(nameOf({ number }), lockNote());
     const ticket = this.#own.join(number);
     this.#files.set(ticket, file);
     return ticket;
@@ -105,7 +103,7 @@ export class FolderQueue implements WaitQueue {
 
   // Other files in the folder are ignored.
   #list(): string[] {
-    return this.#folder.list().filter((name) => NAME.test(name));
+    return this.folder.list().filter((name) => NAME.test(name));
   }
 
   // Only at both ends, because each file takes a look: those in between get there.
@@ -114,7 +112,7 @@ export class FolderQueue implements WaitQueue {
       for (let name = this.#names.at(end); name !== undefined; name = this.#names.at(end)) {
         const place = name;
         if (this.#isAlive(place)) break;
-        unlessRefused(() => this.#folder.remove(place));
+        unlessRefused(() => this.folder.remove(place));
         this.#names.splice(end, 1);
       }
   }
@@ -151,24 +149,24 @@ export class FolderQueue implements WaitQueue {
 
   // Without a watch, the period remains.
   #watch(name: string, listener: Listener): () => void {
-    return unlessRefused(() => watchFile(join(this.#path, name), ENDED, listener)) ?? (() => {});
+    return unlessRefused(() => watchFile(join(this.path, name), ENDED, listener)) ?? (() => {});
   }
 
   // A stopped process keeps its place but does not block others.
   #isWaiting(name: string): boolean {
-    return this.#isAlive(name) && !noteIn(this.#folder, name).isStopped;
+    return this.#isAlive(name) && !noteIn(this.folder, name).isStopped;
   }
 
   // No request has what is not an ordinary file.
   #isAlive(name: string): boolean {
-    return unlessRefused(() => this.#folder.isOwnerAlive(name), false);
+    return unlessRefused(() => this.folder.isOwnerAlive(name), false);
   }
 
   leave(ticket: Ticket): void {
     const file = this.#files.get(ticket);
     // If that is refused, the place counts as dead anyway; the next process that joins removes it. The
     // folder may have been replaced, and the name may be another request's.
-    unlessRefused(() => file?.isCurrent(this.#folder) && this.#folder.remove(nameOf(ticket)));
+    unlessRefused(() => file?.isCurrent(this.folder) && this.folder.remove(nameOf(ticket)));
     file?.close();
     this.#files.delete(ticket);
     this.#own.leave(ticket);

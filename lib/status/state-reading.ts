@@ -88,11 +88,7 @@ function damageOf(found: FoundState): string | null {
 }
 
 /** All members that are registered in a state folder. `pods`: the grants on record. */
-export function membersIn(
-  folder: NativeFolder,
-  path: string,
-  pods: readonly PodAssignment[],
-): MemberStatus[] {
+function membersIn(folder: NativeFolder, path: string, pods: readonly PodAssignment[]): MemberStatus[] {
   const found = withChild(folder, 'members', (members) =>
     members ? new SharedMembers(members, join(path, 'members')).registry.look() : [],
   );

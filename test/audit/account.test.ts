@@ -2,16 +2,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { advance, auditOf, openAccount } from '../../lib/audit/account.js';
-import {
-  type Counters,
-  CPU_COUNTERS,
-  difference,
-  sum,
-  THREAD_COUNTERS,
-  THROTTLING_COUNTERS,
-  zero,
-} from '../../lib/audit/counters.js';
+import { type Counters, difference, sum, THROTTLING_COUNTERS, zero } from '../../lib/audit/counters.js';
 import type { CpuSnapshot, Snapshot, TaskSnapshot, ThreadSnapshot } from '../../lib/audit/snapshot.js';
+import { CPU_COUNTERS, THREAD_COUNTERS } from '../../lib/base/native-tables.js';
 import { CpuSet } from '../../lib/machine/cpu-set.js';
 
 const SECOND = 1e9;

@@ -55,7 +55,7 @@ export const BUGS = [
       {
         file: 'lib/state/state-writer.ts',
         before: ['file.append(at, sealed.line'],
-        after: 'file.append(sizeOf(this.#folder.version(STATE_FILE)!), sealed.line',
+        after: 'file.append(sizeOf(this.folder.version(STATE_FILE)!), sealed.line',
       },
     ],
     find: 'lost-writes.mjs',
@@ -90,8 +90,8 @@ export const BUGS = [
     name: 'a pid is trusted instead of the lock',
     file: 'lib/state/owners/owners.ts',
     before: [
-      'return this.isOwn(owner) || this.#folder.isOwnerAlive(owner.uuid);',
-      'return this.isOwn(owner) || isOwnerAlive(this.#folder, owner, locks);',
+      'return this.isOwn(owner) || this.folder.isOwnerAlive(owner.uuid);',
+      'return this.isOwn(owner) || isOwnerAlive(this.folder, owner, locks);',
     ],
     after: `try {
       process.kill(owner.pid!, 0);

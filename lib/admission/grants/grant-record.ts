@@ -31,7 +31,6 @@ export function groupOf(host: Host, pod: PodAssignment): GrantGroup | undefined 
 }
 
 export class GrantRecord {
-  readonly host: Host;
   /** The grant at the last look at the record. */
   pod: PodAssignment;
   /** Set once the grant is released through this handle. */
@@ -39,8 +38,10 @@ export class GrantRecord {
   /** Placements that put new Workers on the grant. */
   placements: readonly { readonly isActive: boolean; stop(): void }[] = [];
 
-  constructor(host: Host, pod: PodAssignment) {
-    this.host = host;
+  constructor(
+    readonly host: Host,
+    pod: PodAssignment,
+  ) {
     this.pod = pod;
   }
 

@@ -87,7 +87,7 @@ export interface SharedGroup {
 }
 
 /** null if the process is in another cgroup. */
-export function sharedGroupOf(pid: number, root: string | null): SharedGroup | null {
+function sharedGroupOf(pid: number, root: string | null): SharedGroup | null {
   const path = readIfThere(`/proc/${pid}/cpuset`)?.trim();
   if (path === undefined || root === null || !isAtOrBelow(path, join(root, SHARED))) return null;
   const top = findHierarchy('cpuset')?.mount.point;

@@ -19,6 +19,7 @@ import {
   onlineCpusKept,
 } from '../../decision/cpus/cpu-manager.js';
 import { type Draft, firstDraft, withKept } from '../../decision/draft/draft.js';
+import type { Hotplug } from '../../enforcement/drift.js';
 import { type Placement, placementUnder, recordedPlacement } from '../../input/placement.js';
 import { guaranteedPod } from '../../input/pods/pod-request.js';
 import { MILLI } from '../../input/values/quantity.js';
@@ -31,21 +32,9 @@ import { transact } from '../transact.js';
 import { findGrant, heldGrant } from './held-grant.js';
 
 /** How a grant changed when it lost CPUs, or got them back. */
-export interface Substitution<T> {
+export interface Substitution<T> extends Omit<Hotplug, 'uid' | 'cpus'> {
   /** The grant as it is on record now. */
   readonly pod: PodAssignment;
-  /** CPUs of the grant that are offline, or that the kubelet took. */
-  readonly lost: CpuSet;
-  /** The CPUs that replace them. */
-  readonly substitutes: CpuSet;
-  /** CPUs of `lost` without a substitute. They stay on record, for use once they are back. */
-  readonly revoked: CpuSet;
-  /** CPUs that were revoked, and are back. */
-  readonly returned: CpuSet;
-  /** Why there is no substitute; else null. */
-  readonly error: NumalignError | null;
-  /** True if no CPU is left: the threads of this process wait in the shared pool. */
-  readonly isParked: boolean;
   /** How the threads of this process followed. */
   readonly followed: T;
 }

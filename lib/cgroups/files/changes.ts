@@ -4,12 +4,9 @@ import { attempt, type CgroupStep } from './cgroup-error.js';
 import type { CgroupFiles } from './cgroup-files.js';
 
 export class Changes {
-  readonly #files: CgroupFiles;
   readonly #undo: (() => void)[] = [];
 
-  private constructor(files: CgroupFiles) {
-    this.#files = files;
-  }
+  private constructor(private readonly files: CgroupFiles) {}
 
   /** Runs `operation`. If it throws, undoes its changes, the last first. */
   static of<T>(files: CgroupFiles, operation: (changes: Changes) => T): T {
@@ -24,8 +21,8 @@ export class Changes {
   /** `former`: the text that restores the value before. */
   write(step: CgroupStep & { readonly value: string }, former: string): void {
     const { path, value } = step;
-    attempt(step, () => this.#files.write(path, value));
-    this.did(() => this.#files.write(path, former));
+    attempt(step, () => this.files.write(path, value));
+    this.did(() => this.files.write(path, former));
   }
 
   did(undo: () => void): void {

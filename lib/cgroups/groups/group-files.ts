@@ -35,13 +35,10 @@ export const MEMS: Ids<NodeSet> = {
  * the kernel refuses, with `errno`, `syscall`, `path`, `reason`, `value` and `valid` in the details.
  */
 export abstract class GroupFiles {
-  readonly path: string;
-  protected readonly tree: CpusetTree;
-
-  constructor(tree: CpusetTree, path: string) {
-    this.tree = tree;
-    this.path = path;
-  }
+  constructor(
+    protected readonly tree: CpusetTree,
+    readonly path: string,
+  ) {}
 
   protected abstract effectiveFile(name: 'cpus' | 'mems'): string;
   protected abstract readonly threadsFile: string;

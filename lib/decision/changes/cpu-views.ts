@@ -46,15 +46,12 @@ export function cpuPositions(topology: Topology): CpuPositions {
 /** The views that requests use, without duplicates. */
 export class CpuViews {
   readonly list: CpuView[] = [];
-  readonly #question: Question;
 
-  constructor(question: Question) {
-    this.#question = question;
-  }
+  constructor(private readonly question: Question) {}
 
   /** The position of a view, which is added if it is new. */
   indexOf(pool: CpuPool, placement: Placement, allowed: CpuSet): number {
-    const { state, present } = this.#question;
+    const { state, present } = this.question;
     const counts = placement.holdSiblings ? 'cores' : mustBeWhole(placement) ? 'cpus-of-cores' : 'cpus';
     const grantable = grantableCpus(state.settings, present, pool).intersection(allowed);
     const universe = grantable.difference(kubeletCpus(state.kubelet));
@@ -68,7 +65,7 @@ export class CpuViews {
 
   /** A row per view: [the fewest CPUs of a unit, free CPUs by node...]. */
   rows(): number[] {
-    const { topology } = this.#question;
+    const { topology } = this.question;
     return this.list.flatMap(({ counts, free }) => [
       counts === 'cores' ? cpuPositions(topology).smallestCore : 1,
       ...topology.nodes.map(({ cpus }) => sizeOfBoth(cpus, free)),
@@ -77,7 +74,7 @@ export class CpuViews {
 
   /** A row per core: [view, node, CPUs, free CPUs, units], in views that count whole cores only. */
   coreRows(): number[] {
-    const { topology } = this.#question;
+    const { topology } = this.question;
     const { nodeOfCore } = cpuPositions(topology);
     return this.list.flatMap(({ counts, free }, view) =>
       counts === 'cpus'
@@ -92,7 +89,7 @@ export class CpuViews {
   /** By view: the least number of its CPUs that are taken by `units` units of the view at `of`. */
   cpusFor(of: number, units: number): number[] {
     const taker = this.list[of]!;
-    const { smallestCore } = cpuPositions(this.#question.topology);
+    const { smallestCore } = cpuPositions(this.question.topology);
     const cpus = units > 0 && taker.counts === 'cores' ? units * smallestCore : units;
     // If the units may be CPUs outside a view, they perhaps take none of its CPUs.
     return this.list.map(({ universe }) => (taker.universe.isSubsetOf(universe) ? cpus : 0));

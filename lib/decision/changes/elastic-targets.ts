@@ -1,14 +1,11 @@
 // Elastic targets: how many CPUs each elastic grant should have, by weighted max-min fairness.
 // Elastic grants grow and shrink by themselves. Pure.
+import type { Elasticity } from '../../account/pod-assignment.js';
 import { MILLI } from '../../input/values/quantity.js';
 
 /** A grant that may have any number of CPUs from `min` to `max`. */
-export interface ElasticBounds {
+export interface ElasticBounds extends Elasticity {
   readonly uid: string;
-  readonly min: number;
-  readonly max: number;
-  /** Above 0. Between its bounds, a grant of twice the weight has twice as many CPUs. */
-  readonly weight: number;
 }
 
 /** CPUs by the uid of a grant. */
@@ -18,7 +15,7 @@ export type Shares = ReadonlyMap<string, number>;
  * True if grant `a` is at a lower level than `b`, and so gets a CPU first: it has fewer CPUs for
  * its weight. If equal, the heavier grant comes first, then the lower uid.
  */
-export function isBelow(a: ElasticBounds, cpusOfA: number, b: ElasticBounds, cpusOfB: number): boolean {
+function isBelow(a: ElasticBounds, cpusOfA: number, b: ElasticBounds, cpusOfB: number): boolean {
   const difference = cpusOfA * b.weight - cpusOfB * a.weight;
   if (difference !== 0) return difference < 0;
   return a.weight !== b.weight ? a.weight > b.weight : a.uid < b.uid;
@@ -64,7 +61,7 @@ export interface ElasticRoom {
  * How many CPUs a grant may be below its fair share before others give it some of theirs. Fair
  * shares are rounded to whole CPUs: without slack, every change would move CPUs between grants.
  */
-export const SLACK = 1;
+const SLACK = 1;
 
 /**
  * The number of free CPUs that elastic grants may take. The shared pool keeps one CPU, and what

@@ -148,33 +148,25 @@ function problemIn(
 }
 
 class Search {
-  readonly #question: Question;
-  readonly #grants: readonly MovableGrant[];
-  readonly #problems: readonly RepackingTables[];
-  readonly #limits: RepackLimits;
   // Results of first moves, which many proposals share; null if the move is impossible.
   readonly #firstMoves = new Map<string, StateAfterMove | null>();
   #budget: number;
   #isBounded: boolean;
 
   constructor(
-    question: Question,
-    grants: readonly MovableGrant[],
-    problems: readonly RepackingTables[],
-    limits: RepackLimits,
+    private readonly question: Question,
+    private readonly grants: readonly MovableGrant[],
+    private readonly problems: readonly RepackingTables[],
+    private readonly limits: RepackLimits,
   ) {
-    this.#question = question;
-    this.#grants = grants;
-    this.#problems = problems;
-    this.#limits = limits;
     this.#budget = limits.budget;
     this.#isBounded = !nodesToTry(question.topology).isComplete;
   }
 
   run(): Repacking | NoRepacking {
-    for (let count = 1; count <= this.#limits.maxMoves; count++) {
+    for (let count = 1; count <= this.limits.maxMoves; count++) {
       if (this.#budget <= 0) return none('grants', true);
-      const all = this.#problems
+      const all = this.problems
         .map((problem) => this.#best(problem, count))
         .filter((each) => each !== undefined);
       const [best] = all.sort(
@@ -186,7 +178,7 @@ class Search {
   }
 
   #best(problem: RepackingTables, moves: number): Repacking | undefined {
-    const budget = this.#limits.budget * STEPS_OF_A_DECISION;
+    const budget = this.limits.budget * STEPS_OF_A_DECISION;
     let skip = 0;
     for (let most = FEWEST_AT_ONCE; ; most = Math.min(2 * most, MOST_AT_ONCE)) {
       const words = native.findRepackings(problem, { moves, skip, most, budget });
@@ -208,7 +200,7 @@ class Search {
   // `proposal`: pairs of a grant and a target.
   #decide(proposal: ArrayLike<number>): Repacking | undefined {
     const moves: Move[] = [];
-    let { state } = this.#question;
+    let { state } = this.question;
     const isImpossible = this.#firstMoves.get(keyOf(proposal[0]!, proposal[1]!)) === null;
     this.#budget -= isImpossible ? COST_OF_IMPOSSIBLE : 1;
     for (let at = 0; at < proposal.length; at += 2) {
@@ -217,7 +209,7 @@ class Search {
       moves.push(next.move);
       state = next.state;
     }
-    const decision = decideWhether({ ...this.#question, state });
+    const decision = decideWhether({ ...this.question, state });
     return decision && repackingOf(decision, moves, this.#isBounded);
   }
 
@@ -225,8 +217,8 @@ class Search {
     const key = keyOf(grant, target);
     const cached = isFirst ? this.#firstMoves.get(key) : undefined;
     if (cached !== undefined) return cached ?? undefined;
-    const { targets } = this.#grants[grant]!;
-    const next = moveOf(this.#question, state, this.#grants[grant]!, targets[target]!);
+    const { targets } = this.grants[grant]!;
+    const next = moveOf(this.question, state, this.grants[grant]!, targets[target]!);
     if (isFirst) this.#firstMoves.set(key, next ?? null);
     return next;
   }
@@ -235,7 +227,7 @@ class Search {
 const consenting = podsThat(({ movable }) => movable !== undefined);
 
 /** The movable pods of a list. */
-export function movablePods(pods: readonly PodAssignment[], time: MoveTime): readonly PodAssignment[] {
+function movablePods(pods: readonly PodAssignment[], time: MoveTime): readonly PodAssignment[] {
   return consenting(pods).filter((pod) => {
     const { maxPerHour } = pod.movable!;
     return isSettled(pod) && (maxPerHour === null || recentMoves(pod, time).length < maxPerHour);

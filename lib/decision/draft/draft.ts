@@ -9,12 +9,7 @@ import type { DeviceDraft, DevicesLeft } from '../devices/device-draft.js';
 import type { FreeHugepages, MemoryDraft } from './memory-draft.js';
 
 /** What a resized container keeps, whatever it gets in addition. */
-export interface Kept {
-  readonly cpus: CpuSet;
-  readonly held: CpuSet;
-  readonly memory: readonly MemoryBlock[];
-  readonly devices: ContainerAssignment['devices'];
-}
+export type Kept = Pick<ContainerAssignment, 'cpus' | 'held' | 'memory' | 'devices'>;
 
 export interface Draft extends DeviceDraft {
   readonly present: CpuSnapshot;

@@ -22,12 +22,10 @@ const PARTITION_FILES = ['cpuset.cpus', 'cpuset.cpus.exclusive', 'cpuset.cpus.pa
 
 /** Everything that writes REQUIRES the state's lock. */
 export class Cpusets {
-  readonly hierarchy: CpusetHierarchy;
   readonly grants: GrantGroups;
   readonly shared: SharedGroup;
 
-  constructor(hierarchy: CpusetHierarchy) {
-    this.hierarchy = hierarchy;
+  constructor(readonly hierarchy: CpusetHierarchy) {
     this.grants = new GrantGroups(hierarchy);
     this.shared = new SharedGroup(hierarchy);
   }

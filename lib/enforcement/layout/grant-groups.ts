@@ -9,15 +9,11 @@ import { ALL_CONTAINERS, groupName, groupsOf, isPartitioned, memoryNodesOf, uidO
 
 /** Everything that writes REQUIRES the state's lock. */
 export class GrantGroups {
-  readonly #hierarchy: CpusetHierarchy;
-
-  constructor(hierarchy: CpusetHierarchy) {
-    this.#hierarchy = hierarchy;
-  }
+  constructor(private readonly hierarchy: CpusetHierarchy) {}
 
   /** `container`: a name, or ALL_CONTAINERS. */
   of({ uid }: Pick<PodAssignment, 'uid'>, container: string): CpusetGroup {
-    return this.#hierarchy.group(groupName(uid, container));
+    return this.hierarchy.group(groupName(uid, container));
   }
 
   /**
@@ -34,7 +30,7 @@ export class GrantGroups {
    * @throws ERR_CGROUP
    */
   make(pod: PodAssignment, container: string, all: CpuSet, mems: NodeSet): CpusetGroup {
-    if (!isPartitioned(pod)) this.#hierarchy.ensureRoot(all, mems);
+    if (!isPartitioned(pod)) this.hierarchy.ensureRoot(all, mems);
     const group = this.of(pod, container);
     const cpus = pod.containers.find(({ name }) => name === container)?.cpus ?? runningCpus(pod);
     if (!group.exists()) group.create(cpus, this.anyNodes());
@@ -52,13 +48,13 @@ export class GrantGroups {
 
   /** The memory nodes of a group without booked memory: those of the root. */
   anyNodes(): NodeSet {
-    return this.#hierarchy.group().effectiveMems();
+    return this.hierarchy.group().effectiveMems();
   }
 
   /** The groups of a grant that exist. */
   #present(pod: PodAssignment): CpusetGroup[] {
     return groupsOf(pod)
-      .map(({ name }) => this.#hierarchy.group(name))
+      .map(({ name }) => this.hierarchy.group(name))
       .filter((group) => group.exists());
   }
 
@@ -83,16 +79,16 @@ export class GrantGroups {
     const names = this.#names();
     if (names.length === 0) return [];
     const uids = new Set<string | undefined>(pods.map(({ uid }) => uid));
-    return names.filter((name) => !uids.has(uidOf(name))).map((name) => this.#hierarchy.group(name));
+    return names.filter((name) => !uids.has(uidOf(name))).map((name) => this.hierarchy.group(name));
   }
 
   /** Whether a cgroup is the group of a grant, or below one. */
   contain(path: string): boolean {
-    return this.#names().some((name) => isAtOrBelow(path, this.#hierarchy.group(name).path));
+    return this.#names().some((name) => isAtOrBelow(path, this.hierarchy.group(name).path));
   }
 
   #names(): string[] {
-    return this.#hierarchy.list().filter((name) => uidOf(name) !== undefined);
+    return this.hierarchy.list().filter((name) => uidOf(name) !== undefined);
   }
 
   /** Whether something runs in a grant's groups. */

@@ -15,16 +15,14 @@ export interface PoolCpuset {
 
 /** Everything that writes REQUIRES the state's lock. */
 export class SharedGroup {
-  readonly #hierarchy: CpusetHierarchy;
   readonly path: string;
 
-  constructor(hierarchy: CpusetHierarchy) {
-    this.#hierarchy = hierarchy;
+  constructor(private readonly hierarchy: CpusetHierarchy) {
     this.path = hierarchy.group(SHARED).path;
   }
 
   exists(): boolean {
-    return this.#hierarchy.group(SHARED).exists();
+    return this.hierarchy.group(SHARED).exists();
   }
 
   /** Whether this group confines the processes of a cgroup. */
@@ -34,9 +32,9 @@ export class SharedGroup {
 
   /** Makes the group if it does not exist. @throws ERR_CGROUP */
   make({ pool, all, mems }: PoolCpuset): void {
-    this.#hierarchy.ensureRoot(all, mems);
+    this.hierarchy.ensureRoot(all, mems);
     // The root may have fewer memory nodes than the machine.
-    this.#hierarchy.group(SHARED).create(pool, this.#hierarchy.group().effectiveMems());
+    this.hierarchy.group(SHARED).create(pool, this.hierarchy.group().effectiveMems());
   }
 
   /**
@@ -47,22 +45,22 @@ export class SharedGroup {
     if (!this.couldJoin(pid)) return;
     unlessRefused(() => {
       this.make(cpuset);
-      this.#hierarchy.group(SHARED).attach(pid);
+      this.hierarchy.group(SHARED).attach(pid);
     });
   }
 
   /** Whether {@link join} would move a process. */
   couldJoin(pid: number): boolean {
-    if (this.#hierarchy.version !== 1) return false;
+    if (this.hierarchy.version !== 1) return false;
     return unlessRefused(
-      () => this.#hierarchy.folderOf(pid) === this.#hierarchy.mount && this.#hierarchy.canWrite(),
+      () => this.hierarchy.folderOf(pid) === this.hierarchy.mount && this.hierarchy.canWrite(),
       false,
     );
   }
 
   /** Moves a process at this path back to where {@link join} took it from. @throws ERR_CGROUP */
   leave(pid: number, path: string): void {
-    const { version, mount } = this.#hierarchy;
-    if (version === 1 && this.contains(path)) this.#hierarchy.group(SHARED).moveBack(pid, mount);
+    const { version, mount } = this.hierarchy;
+    if (version === 1 && this.contains(path)) this.hierarchy.group(SHARED).moveBack(pid, mount);
   }
 }

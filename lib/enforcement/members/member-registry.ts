@@ -43,7 +43,6 @@ import { mayVouch, mayVouchForGroup, readMemberFile } from './member-file.js';
 
 /** Every method but {@link look} and {@link leave} REQUIRES the state's lock. */
 export class MemberRegistry {
-  readonly folder: NativeFolder;
   // Registrations that this environment made, each with a lock. In another pid namespace only the
   // lock shows that the process lives.
   readonly #locks = new Map<string, NativeOwner>();
@@ -52,9 +51,7 @@ export class MemberRegistry {
   #openers = 0;
 
   /** `folder`: members/ of the state folder. */
-  constructor(folder: NativeFolder) {
-    this.folder = folder;
-  }
+  constructor(readonly folder: NativeFolder) {}
 
   /** The name of this environment's own registration, while it has one. */
   get ownName(): string | undefined {

@@ -46,18 +46,16 @@ function quietly<T>(look: () => T): () => T | undefined {
 }
 
 export class MemberRequests {
-  readonly #folder: NativeFolder;
-  readonly #path: string;
   #watch: FileWatch | undefined;
   #endRequests = () => {};
   readonly #timers = new Map<() => void, NodeJS.Timeout>();
   #lastAnswer = '';
 
   /** `path`: the folder as this process sees it. */
-  constructor(folder: NativeFolder, path: string) {
-    this.#folder = folder;
-    this.#path = path;
-  }
+  constructor(
+    private readonly folder: NativeFolder,
+    private readonly path: string,
+  ) {}
 
   /**
    * Sends a request, and waits for the answers of members that live. Returns the registrations that
@@ -76,7 +74,7 @@ export class MemberRequests {
       // from that time count.
       const isLate = performance.now() >= end;
       for (const name of request.names) {
-        const file = readMemberFile(this.#folder, `${name}${ANSWER}`);
+        const file = readMemberFile(this.folder, `${name}${ANSWER}`);
         if (file && isAnswer(file, id, name) && mayAnswer(name, file.user)) respondents.add(name);
       }
       // A process that has ended does not answer.
@@ -89,7 +87,7 @@ export class MemberRequests {
   /** Sends a request without waiting. */
   send({ names, taken, pool, isOver }: Omit<ClearRequest, 'id'>): string {
     const id = native.randomUuid();
-    this.#folder.replace(REQUEST, JSON.stringify({ id, names, taken: `${taken}`, pool: `${pool}`, isOver }));
+    this.folder.replace(REQUEST, JSON.stringify({ id, names, taken: `${taken}`, pool: `${pool}`, isOver }));
     return id;
   }
 
@@ -108,27 +106,27 @@ export class MemberRequests {
       const request = this.#read();
       if (!request?.names.includes(name) || request.id === this.#lastAnswer) return;
       this.#lastAnswer = request.id;
-      if (obey(request)) this.#folder.replace(`${name}${ANSWER}`, answerText(request.id, name));
+      if (obey(request)) this.folder.replace(`${name}${ANSWER}`, answerText(request.id, name));
       else {
         this.#lastAnswer = '';
         this.#lookLater(look);
       }
     };
-    const isMissing = () => this.#folder.version(name) === undefined;
+    const isMissing = () => this.folder.version(name) === undefined;
     const check = () => {
       // If the folder is gone too, the watch reports its return.
-      if (!isMissing() || !existsSync(dirname(this.#path))) return;
+      if (!isMissing() || !existsSync(dirname(this.path))) return;
       missing();
       this.#lookLater(check);
     };
     const listen = quietly(() => {
       this.#endRequests();
-      this.#endRequests = watchFolder(this.#path, IN_MOVED_TO, (mask, file) => {
+      this.#endRequests = watchFolder(this.path, IN_MOVED_TO, (mask, file) => {
         if (mask !== IN_MOVED_TO || file === REQUEST) quietly(look)();
       });
     });
     // Any change of the folder at this path may also remove the registration.
-    this.#watch = new FileWatch(join(this.#path, name), () => {
+    this.#watch = new FileWatch(join(this.path, name), () => {
       listen();
       quietly(look)();
       if (quietly(isMissing)()) this.#lookLater(check);
@@ -160,7 +158,7 @@ export class MemberRequests {
 
   #read(): ClearRequest | undefined {
     try {
-      const file = readMemberFile(this.#folder, REQUEST);
+      const file = readMemberFile(this.folder, REQUEST);
       if (!file?.isSure) return undefined;
       const request = JSON.parse(file.text);
       return { ...request, taken: CpuSet.parse(request.taken), pool: CpuSet.parse(request.pool) };

@@ -27,16 +27,14 @@ const NOTHING_DONE: Outcome = { moved: 0 };
 
 /** Everything that changes something REQUIRES the state's lock, except for this process. */
 export class ProcessConfiner {
-  readonly #folder: NativeFolder;
-  readonly #holders: Holders;
   // Rows of records by process, which could not be written.
   readonly #unwritten = new Map<string, readonly NativeMemberThread[]>();
 
   /** `folder`: members/ of the state folder. */
-  constructor(folder: NativeFolder, holders: Holders) {
-    this.#folder = folder;
-    this.#holders = holders;
-  }
+  constructor(
+    private readonly folder: NativeFolder,
+    private readonly holders: Holders,
+  ) {}
 
   /**
    * The record about its threads, which decides where they go. Undefined unless it comes from a
@@ -44,7 +42,7 @@ export class ProcessConfiner {
    */
   masks(process: ProcessIdentity) {
     const name = processName(process);
-    const file = readMemberFile(this.#folder, `${name}${MASKS}`);
+    const file = readMemberFile(this.folder, `${name}${MASKS}`);
     if (!file?.isSure || !mayVouch(file.user, process.pid)) return undefined;
     return {
       text: file.text,
@@ -55,7 +53,7 @@ export class ProcessConfiner {
   /** Records what the only thread of a process has chosen. */
   learn(process: ProcessIdentity, thread: NativeMemberThread): void {
     const name = processName(process);
-    this.#folder.replace(`${name}${MASKS}`, encodeMasks(name, [thread]));
+    this.folder.replace(`${name}${MASKS}`, encodeMasks(name, [thread]));
   }
 
   /** What {@link confine} would do. Undefined if nothing is taken and nothing is on record. */
@@ -91,7 +89,7 @@ export class ProcessConfiner {
         limit: limit.words,
       });
     };
-    let allowed = this.#holders.grantsOf(pods, process);
+    let allowed = this.holders.grantsOf(pods, process);
     let plan = run(allowed, true);
     // The parents of a process matter only if its threads would be moved off a grant.
     const places = (plan?.places ?? []).map((words) => new CpuSet(words));
@@ -125,7 +123,7 @@ export class ProcessConfiner {
     const isInTheWay = ({ cpus }: { cpus: CpuSet['words'] }) => {
       const exclusive = new CpuSet(cpus).intersection(confinement.taken);
       const isOwn = (pod: PodAssignment) => exclusive.isSubsetOf(cpusOf(pod));
-      return !exclusive.isEmpty && !this.#holders.grantsOf(confinement.held, process).some(isOwn);
+      return !exclusive.isEmpty && !this.holders.grantsOf(confinement.held, process).some(isOwn);
     };
     const reasonOf = ({ stuck }: NativeConfinement) => {
       const first = stuck.find(isInTheWay);
@@ -139,8 +137,8 @@ export class ProcessConfiner {
     const save = (threads: readonly NativeMemberThread[], old: string | undefined, mayWrite = () => true) => {
       const text = threads.length === 0 ? undefined : encodeMasks(processName(process), threads);
       if (text === old || !mayWrite()) return text;
-      if (text === undefined) this.#folder.remove(file);
-      else this.#folder.replace(file, text);
+      if (text === undefined) this.folder.remove(file);
+      else this.folder.replace(file, text);
       this.#unwritten.delete(processName(process));
       return text;
     };

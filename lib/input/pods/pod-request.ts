@@ -194,7 +194,7 @@ function misspeltContainers(spec: Fields): string | undefined {
 }
 
 /** The annotation with which a pod consents to a move. */
-export const MOVABLE_ANNOTATION = 'numalign.io/movable';
+const MOVABLE_ANNOTATION = 'numalign.io/movable';
 
 function isMovable(annotations: unknown): boolean {
   const field = 'metadata.annotations';

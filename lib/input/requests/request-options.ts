@@ -162,7 +162,7 @@ export interface AdmitOptions extends RequestOptions {
 }
 
 /** The names of {@link RequestOptions}. */
-export const REQUEST_OPTIONS: readonly string[] = [
+const REQUEST_OPTIONS: readonly string[] = [
   ...namesOf(PLACEMENT_OPTIONS, 'request'),
   ...Object.keys({
     owner: true,

@@ -4,13 +4,13 @@ import type { KernelFiles } from './kernel-files.js';
 import type { PartDemand, Setting } from './setting.js';
 
 export abstract class FileSetting implements Setting {
-  readonly path: string;
-  protected readonly files: KernelFiles;
   readonly #title: string;
 
-  constructor(files: KernelFiles, path: string, title: string) {
-    this.files = files;
-    this.path = path;
+  constructor(
+    protected readonly files: KernelFiles,
+    readonly path: string,
+    title: string,
+  ) {
     this.#title = title;
   }
 

@@ -27,7 +27,7 @@ export const LIST: CpuText = {
  * kernel refuses such a mask or takes it for no mask at all. `base` itself if it has no quiet CPU,
  * or if every CPU is quiet. Pure.
  */
-export function withoutQuiet(base: CpuSet, { topology, cpus }: PartDemand): CpuSet {
+function withoutQuiet(base: CpuSet, { topology, cpus }: PartDemand): CpuSet {
   if (!base.intersects(cpus)) return base;
   const rest = base.difference(cpus);
   if (rest.intersects(topology.cpus)) return rest;
@@ -36,11 +36,13 @@ export function withoutQuiet(base: CpuSet, { topology, cpus }: PartDemand): CpuS
 }
 
 export class MaskSetting extends FileSetting {
-  readonly #text: CpuText;
-
-  constructor(files: KernelFiles, path: string, title: string, text: CpuText) {
+  constructor(
+    files: KernelFiles,
+    path: string,
+    title: string,
+    private readonly text: CpuText,
+  ) {
     super(files, path, title);
-    this.#text = text;
   }
 
   override read(): string | undefined {
@@ -48,7 +50,7 @@ export class MaskSetting extends FileSetting {
   }
 
   target(base: string, demand: PartDemand): string {
-    return this.#text.print(withoutQuiet(this.cpusOf(base), demand));
+    return this.text.print(withoutQuiet(this.cpusOf(base), demand));
   }
 
   disturbs(value: string, { cpus }: PartDemand): CpuSet {
@@ -61,11 +63,11 @@ export class MaskSetting extends FileSetting {
    */
   protected readFrom(path: string): string | undefined {
     const text = this.files.read(path);
-    const cpus = text === undefined ? null : this.#text.parse(text);
-    return cpus === null ? undefined : this.#text.print(cpus);
+    const cpus = text === undefined ? null : this.text.parse(text);
+    return cpus === null ? undefined : this.text.print(cpus);
   }
 
   protected cpusOf(value: string): CpuSet {
-    return this.#text.parse(value) ?? CpuSet.EMPTY;
+    return this.text.parse(value) ?? CpuSet.EMPTY;
   }
 }

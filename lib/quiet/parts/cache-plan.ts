@@ -45,7 +45,7 @@ export interface CachePlan {
 const countWays = (mask: number): number => mask.toString(2).replaceAll('0', '').length;
 
 /** The number of ways, rounded up and at least 1. */
-export function waysOfShare(share: CacheShare, { all, minBits }: CacheInfo): number {
+function waysOfShare(share: CacheShare, { all, minBits }: CacheInfo): number {
   // 7 % of 100 is 7.000000000000001 in floating point.
   const ways = 'ways' in share ? share.ways : Math.ceil((countWays(all) * share.percent) / 100 - 1e-9);
   return Math.max(ways, minBits);

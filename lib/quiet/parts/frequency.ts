@@ -18,21 +18,19 @@ const PREFERENCES = 'energy_performance_available_preferences';
 /** One file of a policy. It is set as soon as one of the policy's CPUs must be quiet. */
 class PolicyFile extends FileSetting {
   readonly #cpus: CpuSet;
-  readonly #fastest: (base: string) => string;
 
   constructor(
     files: KernelFiles,
     { folder, cpus }: FrequencyPolicy,
     file: string,
-    fastest: (base: string) => string,
+    private readonly fastest: (base: string) => string,
   ) {
     super(files, `${folder}/${file}`, `${file} of ${cpusNamed(cpus)}`);
     this.#cpus = cpus;
-    this.#fastest = fastest;
   }
 
   target(base: string, { cpus }: PartDemand): string {
-    return this.#cpus.intersects(cpus) ? this.#fastest(base) : base;
+    return this.#cpus.intersects(cpus) ? this.fastest(base) : base;
   }
 
   disturbs(value: string, demand: PartDemand): CpuSet {

@@ -35,22 +35,22 @@ function demandOn(cpu: number, { demands }: PartDemand): number {
 }
 
 class ResumeLatency extends FileSetting {
-  readonly #cpu: number;
-
-  constructor(files: KernelFiles, cpu: number) {
+  constructor(
+    files: KernelFiles,
+    private readonly cpu: number,
+  ) {
     super(files, pathOf(cpu), `idle states of CPU ${cpu}`);
-    this.#cpu = cpu;
   }
 
   target(base: string, demand: PartDemand): string {
-    return limitText(Math.min(limitOf(base), demandOn(this.#cpu, demand)));
+    return limitText(Math.min(limitOf(base), demandOn(this.cpu, demand)));
   }
 
   disturbs(value: string, demand: PartDemand): CpuSet {
-    const [demanded, allowed] = [demandOn(this.#cpu, demand), limitOf(value)];
-    const latencies = idleLatencies(this.files, this.#cpu) ?? [];
+    const [demanded, allowed] = [demandOn(this.cpu, demand), limitOf(value)];
+    const latencies = idleLatencies(this.files, this.cpu) ?? [];
     const isDisturbed = latencies.some((latency) => latency > demanded && latency <= allowed);
-    return isDisturbed ? CpuSet.of(this.#cpu) : CpuSet.EMPTY;
+    return isDisturbed ? CpuSet.of(this.cpu) : CpuSet.EMPTY;
   }
 }
 

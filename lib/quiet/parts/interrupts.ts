@@ -21,11 +21,11 @@ const NEW_INTERRUPTS: Inheritance = {
 };
 
 class DeviceInterrupt extends MaskSetting {
-  readonly #irq: string;
-
-  constructor(files: KernelFiles, irq: string) {
+  constructor(
+    files: KernelFiles,
+    private readonly irq: string,
+  ) {
     super(files, `${FOLDER}/${irq}/smp_affinity_list`, '', LIST);
-    this.#irq = irq;
   }
 
   readonly inherits = NEW_INTERRUPTS;
@@ -39,7 +39,7 @@ class DeviceInterrupt extends MaskSetting {
 
   override get title(): string {
     const handlers = this.#about('actions');
-    return `IRQ ${this.#irq}${handlers ? ` (${handlers})` : ''}`;
+    return `IRQ ${this.irq}${handlers ? ` (${handlers})` : ''}`;
   }
 
   get isOfDevice(): boolean {
@@ -57,12 +57,12 @@ class DeviceInterrupt extends MaskSetting {
     // Without a handler the interrupt is off. Most interrupts are on no quiet CPU, so no further
     // file is read for them.
     if (allowed.isEmpty || this.#about('actions') === '') return CpuSet.EMPTY;
-    const effective = this.readFrom(`${FOLDER}/${this.#irq}/effective_affinity_list`);
+    const effective = this.readFrom(`${FOLDER}/${this.irq}/effective_affinity_list`);
     return effective ? allowed.intersection(this.cpusOf(effective)) : allowed;
   }
 
   #about(file: string): string | undefined {
-    return this.files.read(`${DESCRIPTIONS}/${this.#irq}/${file}`);
+    return this.files.read(`${DESCRIPTIONS}/${this.irq}/${file}`);
   }
 }
 

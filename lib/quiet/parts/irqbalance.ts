@@ -46,14 +46,16 @@ class BannedCpus implements Setting {
   // Reads are late until its next scan. Another process may have banned CPUs.
   readonly isDelayed = true;
   readonly title: string;
-  readonly #ask: Ask;
   #interval = DEFAULT_INTERVAL;
 
-  constructor(files: KernelFiles, ask: Ask, { path, pid }: Socket) {
+  constructor(
+    files: KernelFiles,
+    private readonly ask: Ask,
+    { path, pid }: Socket,
+  ) {
     this.path = path;
     this.identity = `${pid} ${startOf(files, pid)}`;
     this.title = `irqbalance (process ${pid})`;
-    this.#ask = ask;
   }
 
   /** @throws like `irqbalanceState` */
@@ -62,7 +64,7 @@ class BannedCpus implements Setting {
     if (until > performance.now()) return value;
     latestBans.delete(this.identity);
     try {
-      const { interval, banned } = await irqbalanceState(this.#ask, this.#address);
+      const { interval, banned } = await irqbalanceState(this.ask, this.#address);
       this.#interval = interval;
       const cpus = parseCpuMask(banned);
       if (cpus) return String(cpus);
@@ -74,7 +76,7 @@ class BannedCpus implements Setting {
   }
 
   async write(value: string): Promise<void> {
-    await banCpus(this.#ask, this.#address, value);
+    await banCpus(this.ask, this.#address, value);
     // A scan takes a while, too.
     latestBans.set(this.identity, { value, until: performance.now() + (this.#interval + 1) * 1000 });
   }

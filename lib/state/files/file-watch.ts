@@ -25,8 +25,6 @@ const PERIOD_WITHOUT_INOTIFY_MS = 50;
  * watch never keeps the process alive.
  */
 export class FileWatch {
-  readonly #path: string;
-  readonly #onChange: () => void;
   #isStarted = false;
   #ends: (() => void)[] = [];
   // The watch of the file itself; also in #ends.
@@ -36,10 +34,10 @@ export class FileWatch {
   /**
    * `onChange` runs after the watch on the file is in place, so that a look misses no later change.
    */
-  constructor(path: string, onChange: () => void) {
-    this.#path = path;
-    this.#onChange = onChange;
-  }
+  constructor(
+    private readonly path: string,
+    private readonly onChange: () => void,
+  ) {}
 
   start(): void {
     if (this.#isStarted) return;
@@ -94,10 +92,10 @@ export class FileWatch {
 
   // Watches the file if it exists; if not, the folders where it, or a folder above it, may appear.
   #watch(): void {
-    const folder = dirname(this.#path);
+    const folder = dirname(this.path);
     for (;;) {
       if (
-        this.#add(() => watchFile(this.#path, IN_MODIFY | REPLACED, (mask) => this.#tell(mask & ~IN_MODIFY)))
+        this.#add(() => watchFile(this.path, IN_MODIFY | REPLACED, (mask) => this.#tell(mask & ~IN_MODIFY)))
       ) {
         this.#endFile = this.#ends.at(-1);
         if (this.#add(() => watchFolder(folder, REMOVED, () => this.#tell(REMOVED)))) return;
@@ -113,7 +111,7 @@ export class FileWatch {
   // removal of a folder that a process has open.
   #watchMaking(): string {
     let first: string | undefined;
-    for (let path = this.#path; path !== dirname(path); path = dirname(path)) {
+    for (let path = this.path; path !== dirname(path); path = dirname(path)) {
       const watch = () => this.#watchMakingOf(path);
       if (first === undefined ? watch() : unlessRefused(watch)) first ??= path;
     }
@@ -144,7 +142,7 @@ export class FileWatch {
   #tell(change: number): void {
     if (!this.#isStarted) return;
     if (change !== 0) this.#follow();
-    this.#onChange();
+    this.onChange();
   }
 }
 

@@ -30,7 +30,6 @@ const HEAD_BYTES = 4096;
 
 /** Reads without a lock and never sees half a state. */
 export class JournalFollower {
-  readonly #folder: NativeFolder;
   #journal: NativeJournal | undefined;
   // The last good state and the version of the file at that time.
   #good: GoodState | undefined;
@@ -45,9 +44,7 @@ export class JournalFollower {
   #forgotten = 0;
   #wholeReads = 0;
 
-  constructor(folder: NativeFolder) {
-    this.#folder = folder;
-  }
+  constructor(private readonly folder: NativeFolder) {}
 
   /** The last good state read from the file. */
   get good(): GoodState | undefined {
@@ -69,7 +66,7 @@ export class JournalFollower {
    * another file.
    */
   get isAlmostKnown(): boolean {
-    const now = this.#good && this.#folder.version(STATE_FILE);
+    const now = this.#good && this.folder.version(STATE_FILE);
     if (now === undefined || inodeOf(now) !== inodeOf(this.#version!)) return false;
     return sizeOf(now) - this.#good!.place.end < FEW_LINES;
   }
@@ -81,7 +78,7 @@ export class JournalFollower {
    */
   look(): FoundState {
     if (this.#good && this.#isQuiet && this.#journal?.isUntouched()) return this.#good;
-    const version = this.#folder.version(STATE_FILE);
+    const version = this.folder.version(STATE_FILE);
     if (version === undefined) {
       this.forget();
       return { kind: 'missing' };
@@ -108,7 +105,7 @@ export class JournalFollower {
     if (this.#preparing) return this.#preparing;
     let journal: NativeJournal | undefined;
     try {
-      const highest = highestOf(this.#folder);
+      const highest = highestOf(this.folder);
       journal = this.#open();
       const version = journal?.version() ?? '';
       if (sizeOf(version) >= LONG) {
@@ -165,7 +162,7 @@ export class JournalFollower {
 
   /** Cuts off an unfinished line. REQUIRES: the lock. @throws ERR_SYSCALL */
   cutTail(): void {
-    if (this.#good?.place.hasTail) this.#journal!.cut(this.#good.place.end, this.#folder);
+    if (this.#good?.place.hasTail) this.#journal!.cut(this.#good.place.end, this.folder);
   }
 
   /**
@@ -257,14 +254,14 @@ export class JournalFollower {
   }
 
   #open(): NativeJournal | undefined {
-    return this.#folder.openJournal(STATE_FILE);
+    return this.folder.openJournal(STATE_FILE);
   }
 
   // `least`: a generation that is known to be committed.
   #readWhole(least = 0): FoundState {
     this.forget();
     // Read before the file, because it is written after each commit.
-    const highest = Math.max(least, highestOf(this.#folder));
+    const highest = Math.max(least, highestOf(this.folder));
     let bytes: Buffer;
     let version: string;
     try {
@@ -275,7 +272,7 @@ export class JournalFollower {
       // Bounded by the size of the file at open.
       bytes = journal.read(0).subarray(0, sizeOf(version));
     } catch (error) {
-      const found = whyUnreadable(this.#folder, error);
+      const found = whyUnreadable(this.folder, error);
       if (found === undefined) throw error;
       return found;
     }
@@ -283,7 +280,7 @@ export class JournalFollower {
     // Another process may have committed the last line meanwhile. Then read again, perhaps another
     // file.
     const copyGeneration =
-      found.kind === 'good' && found.place.hasTail ? (committedIn(this.#folder, COPY_FILE) ?? 0) : 0;
+      found.kind === 'good' && found.place.hasTail ? (committedIn(this.folder, COPY_FILE) ?? 0) : 0;
     if (copyGeneration > highest) return this.#readWhole(copyGeneration);
     if (found.kind === 'good') return this.#noteWhole(found, version);
     this.forget();

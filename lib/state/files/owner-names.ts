@@ -51,9 +51,6 @@ function mixed(checksum: number): number {
  * had its name meanwhile, with owners of its own.
  */
 export class OwnerNames {
-  readonly #owners: NativeFolder;
-  readonly #notes: NativeFolder;
-  readonly #path: string;
   // The time at which the names are certainly as noted.
   #certain: string | undefined;
 
@@ -61,20 +58,20 @@ export class OwnerNames {
    * `owners`: owners/ in the state folder at `path`. `notes`: a folder for the note, which must not
    * change the state folder's time.
    */
-  constructor(owners: NativeFolder, notes: NativeFolder, path: string) {
-    this.#owners = owners;
-    this.#notes = notes;
-    this.#path = path;
-  }
+  constructor(
+    private readonly owners: NativeFolder,
+    private readonly notes: NativeFolder,
+    private readonly path: string,
+  ) {}
 
   // Undefined on other file systems, and if the path does not lead to the folder.
   #timeNow(): Time | undefined {
     try {
-      if (!this.#owners.isInMemory()) return undefined;
+      if (!this.owners.isInMemory()) return undefined;
       const at = now();
-      const folder = statSync(this.#path, { bigint: true });
-      const owners = statSync(join(this.#path, 'owners'), { bigint: true });
-      if (this.#owners.identity() !== `${owners.dev}:${owners.ino}`) return undefined;
+      const folder = statSync(this.path, { bigint: true });
+      const owners = statSync(join(this.path, 'owners'), { bigint: true });
+      if (this.owners.identity() !== `${owners.dev}:${owners.ino}`) return undefined;
       return {
         text: `${folder.ctimeNs} ${owners.ino} ${owners.ctimeNs}`,
         folder: folder.ctimeNs,
@@ -88,7 +85,7 @@ export class OwnerNames {
 
   // The sum that is noted, if no name has changed in another tick.
   #notedAt(time: Time): number | undefined {
-    const note = unlessRefused(() => this.#notes.read(NOTE_FILE)?.toString('latin1'));
+    const note = unlessRefused(() => this.notes.read(NOTE_FILE)?.toString('latin1'));
     const sum = Number(note?.slice(time.text.length));
     return note === noteOf(time, sum) ? sum : undefined;
   }
@@ -96,13 +93,13 @@ export class OwnerNames {
   // The same in any order. A name without a file counts nothing.
   #sumOf(names: readonly string[]): number {
     return names.reduce((sum, name) => {
-      const version = this.#owners.version(name);
+      const version = this.owners.version(name);
       if (version === undefined) return sum;
       return (sum + mixed(crc32(`${name} ${version.slice(0, version.indexOf(':'))}`))) >>> 0;
     }, 0);
   }
 
-  readonly #sumNow = () => unlessRefused(() => this.#sumOf(this.#owners.list()));
+  readonly #sumNow = () => unlessRefused(() => this.#sumOf(this.owners.list()));
 
   /** True if no other program has added, removed or replaced a file. Needs no lock. */
   areKept(): boolean {
@@ -121,7 +118,7 @@ export class OwnerNames {
     const sum = time && this.#notedAt(time);
     if (sum === undefined) return change();
     // The change may not show in the time.
-    if (!time!.isPast) unlessRefused(() => this.#notes.remove(NOTE_FILE));
+    if (!time!.isPast) unlessRefused(() => this.notes.remove(NOTE_FILE));
     const sumOf = () => unlessRefused(() => this.#sumOf(names));
     const before = sumOf();
     let isOver = () => true;
@@ -158,6 +155,6 @@ export class OwnerNames {
 
   // Without a note, others look at /proc/locks.
   #note(time: Time, sum: number): void {
-    unlessRefused(() => this.#notes.replace(NOTE_FILE, noteOf(time, sum)));
+    unlessRefused(() => this.notes.replace(NOTE_FILE, noteOf(time, sum)));
   }
 }

@@ -16,20 +16,16 @@ const ACL = 'system.posix_acl_access';
 const MOST_BYTES = 251;
 
 export class AgreedRoot {
-  readonly #path: string;
-  readonly #scope: 'machine' | 'private';
-  readonly #folder: NativeFolder;
-
   /** `folder`: the open state folder. */
-  constructor(path: string, scope: 'machine' | 'private', folder: NativeFolder) {
-    this.#path = path;
-    this.#scope = scope;
-    this.#folder = folder;
-  }
+  constructor(
+    private readonly path: string,
+    private readonly scope: 'machine' | 'private',
+    private readonly folder: NativeFolder,
+  ) {}
 
   /** True if this process is root, and others than root may have written the state. */
   get counts(): boolean {
-    return process.geteuid!() === 0 && !isRootsAlone(this.#path, this.#folder);
+    return process.geteuid!() === 0 && !isRootsAlone(this.path, this.folder);
   }
 
   /**
@@ -42,7 +38,7 @@ export class AgreedRoot {
     if (chosen === cgroupRoot) return undefined;
     const choice = chosen === undefined ? 'unreadable' : (chosen ?? 'none');
     return {
-      why: `others than root can write ${this.#path}, where the cgroup root ${cgroupRoot} is on record, and root's choice is ${choice}`,
+      why: `others than root can write ${this.path}, where the cgroup root ${cgroupRoot} is on record, and root's choice is ${choice}`,
       advice: `if the record is right, as root run ${this.#configure(cgroupRoot)}, or pass the option cgroupRoot; else ${this.#configure(chosen ?? null)}`,
     };
   }
@@ -63,21 +59,21 @@ export class AgreedRoot {
   }
 
   get #isRecorded(): boolean {
-    return process.geteuid!() === 0 && (this.#scope === 'machine' || this.counts);
+    return process.geteuid!() === 0 && (this.scope === 'machine' || this.counts);
   }
 
   #configure(cgroupRoot: string | null): string {
-    const folder = this.#scope === 'machine' ? '' : ` --state-dir ${shellWord(this.#path)}`;
+    const folder = this.scope === 'machine' ? '' : ` --state-dir ${shellWord(this.path)}`;
     return `\`numalign configure --cgroup-root ${shellWord(cgroupRoot ?? 'none')}${folder}\``;
   }
 
   get #name(): string {
-    return fileNameOf(this.#path);
+    return fileNameOf(this.path);
   }
 
   #read(): string | null | undefined {
     const text = unlessRefused(() => inRecords(false, (folder) => folder.read(this.#name)?.toString()));
-    return text === undefined ? defaultCgroupRoot(this.#scope) : rootIn(text);
+    return text === undefined ? defaultCgroupRoot(this.scope) : rootIn(text);
   }
 }
 

@@ -3,7 +3,7 @@
 import { crc32 } from 'node:zlib';
 import { isHeldBy, type MachineSettings } from '../../account/assignments.js';
 import type { KubeletRecord } from '../../account/kubelet-record.js';
-import type { CgroupIdentity, OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
+import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import type { Fields } from '../../base/shapes.js';
 import { decodeSettings, versionFor } from './checkpoint.js';
 import { decodeKubelet } from './kubelet-section.js';
@@ -30,12 +30,7 @@ export const OWNER_FORMAT: FileFormat = {
   what: 'the owner’s file',
 };
 
-export interface OwnerFile {
-  readonly uuid: string;
-  readonly kind: OwnerRecord['kind'];
-  readonly pid: number | null;
-  readonly command: string | null;
-  readonly cgroup: CgroupIdentity | null;
+export interface OwnerFile extends Omit<OwnerRecord, 'unknown'> {
   /** /proc/sys/kernel/random/boot_id at the time of writing: owners do not outlive a reboot. */
   readonly bootId: string;
   /**

@@ -30,7 +30,7 @@ function encodeBooked(booking: PodBooking, containers: readonly ContainerAssignm
 }
 
 /** The plain object of a pod in files; toJSON turns CpuSets into lists. */
-export function encodePod({ unknown, booking, former, ...pod }: PodAssignment) {
+function encodePod({ unknown, booking, former, ...pod }: PodAssignment) {
   const { unknown: unknownOwner, ...owner } = pod.owner;
   const { movable, upcoming } = pod;
   return {

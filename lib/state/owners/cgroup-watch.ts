@@ -7,14 +7,11 @@ import { IN_MODIFY, watchFile } from '../files/folder-events.js';
 
 /** Never keeps the process alive. */
 export class CgroupWatch {
-  readonly #onChange: (uid: string) => void;
   // By pod uid; undefined if nothing reports the end of the cgroup.
   readonly #ends = new Map<string, (() => void) | undefined>();
 
   /** `onChange`: called when the owner of the grant with this uid may have ended. */
-  constructor(onChange: (uid: string) => void) {
-    this.#onChange = onChange;
-  }
+  constructor(private readonly onChange: (uid: string) => void) {}
 
   /** True if the end of some cgroup goes unreported. */
   get isBlind(): boolean {
@@ -44,6 +41,6 @@ export class CgroupWatch {
   }
 
   #watch(uid: string, path: string): (() => void) | undefined {
-    return unlessThrown(() => watchFile(join(path, 'cgroup.events'), IN_MODIFY, () => this.#onChange(uid)));
+    return unlessThrown(() => watchFile(join(path, 'cgroup.events'), IN_MODIFY, () => this.onChange(uid)));
   }
 }

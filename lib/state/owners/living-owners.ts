@@ -33,8 +33,6 @@ export const SETTLE_S = 1;
  * last copy of the descriptor in any process. So the cache is as exact as a check.
  */
 export class LivingOwners {
-  readonly #notices: OwnerNotices;
-  readonly #looks: OwnerLooks;
   // The era of the cached data, and whether it may be cached.
   #era: NoticeEra | undefined;
   #isCertain = false;
@@ -48,10 +46,10 @@ export class LivingOwners {
   #turn = 0;
   readonly #endedUuids = new Set<string>();
 
-  constructor(notices: OwnerNotices, looks: OwnerLooks) {
-    this.#notices = notices;
-    this.#looks = looks;
-  }
+  constructor(
+    private readonly notices: OwnerNotices,
+    private readonly looks: OwnerLooks,
+  ) {}
 
   /**
    * Returns the dead among some owners. `isAlive` checks one. `mostCgroups`: how many cgroups to
@@ -95,14 +93,14 @@ export class LivingOwners {
   }
 
   #follow(): boolean {
-    const { era } = this.#notices;
+    const { era } = this.notices;
     if (era === undefined) return false;
     if (era !== this.#era) {
-      if (this.#looks.now() < era.begin + SETTLE_S) return false;
+      if (this.looks.now() < era.begin + SETTLE_S) return false;
       this.#all = undefined;
       this.#living.clear();
       this.#era = era;
-      this.#isCertain = this.#looks.areNoticesComplete();
+      this.#isCertain = this.looks.areNoticesComplete();
     }
     return this.#isCertain;
   }
@@ -115,7 +113,7 @@ export class LivingOwners {
     const [oldest] = this.#doubtful;
     this.#doubtful.delete(oldest!);
     // A dead owner stays dead.
-    if (!this.#looks.hasEnded(oldest!)) this.#doubtful.add(oldest!);
+    if (!this.looks.hasEnded(oldest!)) this.#doubtful.add(oldest!);
   }
 
   /** The owner's file exists, so its end will be reported. */

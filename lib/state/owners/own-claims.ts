@@ -14,8 +14,6 @@ const NONE: readonly PodAssignment[] = [];
 
 /** What writes REQUIRES the state's lock. */
 export class OwnClaims {
-  readonly #folder: NativeFolder;
-  readonly #path: string;
   readonly #change: ChangeNames;
   #owner: OwnOwner | undefined;
   // The pods on record that the file matches.
@@ -25,9 +23,11 @@ export class OwnClaims {
   #lost = NONE;
 
   /** `folder`: owners/ of the state folder at `path`. */
-  constructor(folder: NativeFolder, path: string, change: ChangeNames = changeAlone) {
-    this.#folder = folder;
-    this.#path = path;
+  constructor(
+    private readonly folder: NativeFolder,
+    private readonly path: string,
+    change: ChangeNames = changeAlone,
+  ) {
     this.#change = change;
   }
 
@@ -47,10 +47,7 @@ export class OwnClaims {
   /** The record of this environment as an owner, which it is from now on. @throws ERR_STATE_FOLDER */
   record(header: Header): OwnerRecord {
     if (!this.#owner) {
-      this.#owner = explaining(
-        this.#path,
-        () => new OwnOwner(this.#folder, this.#path, header, this.#change),
-      );
+      this.#owner = explaining(this.path, () => new OwnOwner(this.folder, this.path, header, this.#change));
       this.#followed = undefined;
     }
     return this.#owner.record;

@@ -34,8 +34,7 @@ export class OwnOwner {
   readonly record: OwnerRecord;
   /** The first generation of the state that has all that the file claims, or a later one. */
   since: number;
-  readonly #folder: NativeFolder;
-  readonly #path: string;
+
   #lock: NativeOwner;
   // Locks of removed files. Where the removed folder is now, they show its users that this process
   // lives.
@@ -56,10 +55,14 @@ export class OwnOwner {
   #isTorn = false;
 
   /** `folder`: owners/ of the state folder at `path`. @throws ERR_SYSCALL */
-  constructor(folder: NativeFolder, path: string, header: Header, change: ChangeNames = changeAlone) {
+  constructor(
+    private readonly folder: NativeFolder,
+    private readonly path: string,
+    header: Header,
+    change: ChangeNames = changeAlone,
+  ) {
     this.record = newOwner('process', native.randomUuid());
-    this.#folder = folder;
-    this.#path = path;
+
     this.#header = header;
     this.since = header.generation;
     const isThere = (lock: NativeOwner) => lock.isCurrent(folder);
@@ -68,7 +71,7 @@ export class OwnOwner {
 
   #createFile(): NativeOwner {
     const { uuid } = this.record;
-    const lock = this.#folder.createOwner(uuid, this.#whole().toString(), ...lockRange(uuid, this.#path));
+    const lock = this.folder.createOwner(uuid, this.#whole().toString(), ...lockRange(uuid, this.path));
     this.#seal(lock);
     return lock;
   }
@@ -120,7 +123,7 @@ export class OwnOwner {
 
   /** True if the file still has its name. */
   get isCurrent(): boolean {
-    return this.#lock.isCurrent(this.#folder);
+    return this.#lock.isCurrent(this.folder);
   }
 
   holds(pod: PodAssignment): boolean {
@@ -268,7 +271,7 @@ export class OwnOwner {
 
   // True if the file on disk is what this process wrote.
   #isWhole(): boolean {
-    const bytes = this.#folder.read(this.record.uuid);
+    const bytes = this.folder.read(this.record.uuid);
     return bytes !== undefined && crc32(bytes) === this.#fileChecksum;
   }
 

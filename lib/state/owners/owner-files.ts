@@ -24,12 +24,13 @@ const MOST_STRAYS = 1000;
 
 /** Every method REQUIRES the state's lock. */
 export class OwnerFiles {
-  readonly #folder: NativeFolder;
   readonly #change: ChangeNames;
 
   /** `folder`: owners/ of the state folder. */
-  constructor(folder: NativeFolder, change = changeAlone) {
-    this.#folder = folder;
+  constructor(
+    private readonly folder: NativeFolder,
+    change = changeAlone,
+  ) {
     this.#change = change;
   }
 
@@ -60,13 +61,13 @@ export class OwnerFiles {
   #write(pods: Pods, header: Header): void {
     const { owner } = pods[0]!;
     const text = encodeOwnerFile(fileOf(owner, header, pods));
-    this.#change([owner.uuid], () => this.#folder.replace(owner.uuid, text));
+    this.#change([owner.uuid], () => this.folder.replace(owner.uuid, text));
   }
 
   #remove(names: readonly string[]): void {
     if (names.length === 0) return;
     this.#change(names, () => {
-      for (const name of names) unlessRefused(() => this.#folder.remove(name));
+      for (const name of names) unlessRefused(() => this.folder.remove(name));
     });
   }
 
@@ -77,7 +78,7 @@ export class OwnerFiles {
     const processes = endedPods.flatMap(({ owner: { kind, uuid } }) => (kind === 'process' ? [uuid] : []));
     const ended = [...new Set(processes)].filter((uuid) => {
       if (uuid === ownUuid || onRecord.some(({ owner }) => owner.uuid === uuid)) return false;
-      return unlessRefused(() => !isLocked(this.#folder, uuid, locks), false);
+      return unlessRefused(() => !isLocked(this.folder, uuid, locks), false);
     });
     this.#remove(ended);
   }
@@ -88,15 +89,14 @@ export class OwnerFiles {
    */
   sweep(pods: Pods, header: Header, ownUuid: string | undefined, locks: LocksOfFolder): readonly string[] {
     const onRecord = new Set(pods.map(({ owner }) => owner.uuid));
-    const names = new Set(this.#folder.list());
+    const names = new Set(this.folder.list());
     const strays: string[] = [];
     const ended: string[] = [];
-    const isLeft = (uuid: string) =>
-      !isLocked(this.#folder, uuid, locks) && !isNewerOwner(this.#folder, uuid);
+    const isLeft = (uuid: string) => !isLocked(this.folder, uuid, locks) && !isNewerOwner(this.folder, uuid);
     for (const name of names) {
       const uuid = ownerIn(name);
       if (!OWNER_NAME.test(uuid) || name === ownUuid || onRecord.has(name)) continue;
-      if (isStray(this.#folder, name, locks)) strays.push(name);
+      if (isStray(this.folder, name, locks)) strays.push(name);
       else if (name !== uuid || isLeft(uuid)) ended.push(name);
     }
     this.#remove(ended);

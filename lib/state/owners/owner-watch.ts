@@ -39,17 +39,15 @@ export interface OwnerEvents {
 
 /** Never keeps the process alive. Wakes it for the owners' files only, not for commits. */
 export class OwnerWatch {
-  readonly #path: string;
-  readonly #events: OwnerEvents;
   #ends: (() => void)[] = [];
   #era: NoticeEra | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   /** `path`: the state folder. */
-  constructor(path: string, events: OwnerEvents) {
-    this.#path = path;
-    this.#events = events;
-  }
+  constructor(
+    private readonly path: string,
+    private readonly events: OwnerEvents,
+  ) {}
 
   /** If inotify refuses, tries again twice a second. */
   start(): void {
@@ -58,8 +56,8 @@ export class OwnerWatch {
     this.#timer = undefined;
     const tell = (mask: number, name: string) => this.#tell(mask, name);
     try {
-      this.#ends.push(watchFolder(join(this.#path, 'owners'), OWNERS_MASK, tell));
-      this.#ends.push(watchFolder(this.#path, IN_MOVE_SELF, tell));
+      this.#ends.push(watchFolder(join(this.path, 'owners'), OWNERS_MASK, tell));
+      this.#ends.push(watchFolder(this.path, IN_MOVE_SELF, tell));
       this.#era = beginEra();
     } catch {
       this.stop();
@@ -96,7 +94,7 @@ export class OwnerWatch {
 
   #lookAgain(): void {
     this.start();
-    this.#events.missed();
+    this.events.missed();
   }
 
   #tell(mask: number, name: string): void {
@@ -104,10 +102,10 @@ export class OwnerWatch {
     if (mask & (IN_IGNORED | IN_MOVE_SELF)) this.#era = undefined;
     if (mask & IN_Q_OVERFLOW) {
       this.#era &&= beginEra();
-      this.#events.missed();
-    } else if (mask & IN_MOVE_SELF) this.#events.disturbed(undefined);
-    else if (mask & IN_CLOSE_WRITE) this.#events.closed(name);
-    else if (mask & IN_MOVED_TO) this.#events.placed(name);
-    else if (mask & (IN_MOVED_FROM | IN_DELETE)) this.#events.disturbed(name);
+      this.events.missed();
+    } else if (mask & IN_MOVE_SELF) this.events.disturbed(undefined);
+    else if (mask & IN_CLOSE_WRITE) this.events.closed(name);
+    else if (mask & IN_MOVED_TO) this.events.placed(name);
+    else if (mask & (IN_MOVED_FROM | IN_DELETE)) this.events.disturbed(name);
   }
 }

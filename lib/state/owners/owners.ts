@@ -32,8 +32,7 @@ const SWEEP_PERIOD_S = 1;
 export class Owners {
   /** This environment as an owner. */
   readonly own: OwnClaims;
-  readonly #folder: NativeFolder;
-  readonly #path: string;
+
   readonly #others: OwnerFiles;
   readonly #names: OwnerNames;
   #living: LivingOwners | undefined;
@@ -48,9 +47,12 @@ export class Owners {
   #turnLocks: LocksOfFolder;
 
   /** `folder`: owners/ of the state folder at `path`. `notes`: see {@link OwnerNames}. */
-  constructor(folder: NativeFolder, notes: NativeFolder, path: string, bootId: string) {
-    this.#folder = folder;
-    this.#path = path;
+  constructor(
+    private readonly folder: NativeFolder,
+    notes: NativeFolder,
+    private readonly path: string,
+    bootId: string,
+  ) {
     this.#bootId = bootId;
     this.#names = new OwnerNames(folder, notes, path);
     this.own = new OwnClaims(folder, path, this.#names.change);
@@ -61,14 +63,14 @@ export class Owners {
   // As they are at the first question. Who does not hold the lock of its file has none if all files
   // are there.
   get #locks(): LocksOfFolder {
-    const locks = locksOf(this.#folder, this.#path);
+    const locks = locksOf(this.folder, this.path);
     return () => (this.#names.areKept() ? NO_LOCKS : locks());
   }
 
   /** Caches which owners live while `notices` report each end. */
   hear(notices: OwnerNotices): LivingOwners {
     this.#living = new LivingOwners(notices, {
-      areNoticesComplete: () => this.#folder.isLocal() && this.#folder.isCurrent(),
+      areNoticesComplete: () => this.folder.isLocal() && this.folder.isCurrent(),
       hasEnded: (uuid) => this.hasEnded(uuid),
       // performance.now() would make Node load another module.
       now: () => process.uptime(),
@@ -103,7 +105,7 @@ export class Owners {
   seemsEnded(uuid: string): boolean {
     return this.#isEnded(
       uuid,
-      () => !this.isOwnProcess(uuid) && !isLocked(this.#folder, uuid, () => NO_LOCKS),
+      () => !this.isOwnProcess(uuid) && !isLocked(this.folder, uuid, () => NO_LOCKS),
     );
   }
 
@@ -118,7 +120,7 @@ export class Owners {
    */
   seemsToLeaveGrants(uuid: string): boolean {
     const hasGrants = () => {
-      const bytes = this.#folder.read(uuid);
+      const bytes = this.folder.read(uuid);
       const file = bytes && decodeOwnerFile(bytes);
       return file?.kind === 'process' && file.pods.length > 0;
     };
@@ -135,7 +137,7 @@ export class Owners {
 
   /** The owners for which {@link hasLeftGrants} is true. */
   withLeftGrants(): string[] {
-    const names: string[] = unlessRefused(() => this.#folder.list(), []);
+    const names: string[] = unlessRefused(() => this.folder.list(), []);
     const locks = this.#locks;
     return names.filter((uuid) => this.hasLeftGrants(uuid, locks));
   }
@@ -222,7 +224,7 @@ export class Owners {
    */
   handOver(uid: string): boolean {
     const uuid = this.own.handOver(uid);
-    return uuid !== undefined && isLocked(this.#folder, uuid, this.#locks);
+    return uuid !== undefined && isLocked(this.folder, uuid, this.#locks);
   }
 
   /** Grants of ended Workers of this process, whose threads are still on the CPUs. */
@@ -232,12 +234,12 @@ export class Owners {
   }
 
   isAlive(owner: OwnerRecord, locks = this.#locks): boolean {
-    return this.isOwn(owner) || isOwnerAlive(this.#folder, owner, locks);
+    return this.isOwn(owner) || isOwnerAlive(this.folder, owner, locks);
   }
 
   /** True if the process (or Worker) with this file lives. */
   isProcessAlive(uuid: string, locks = this.#locks): boolean {
-    return this.isOwnProcess(uuid) || isLocked(this.#folder, uuid, locks);
+    return this.isOwnProcess(uuid) || isLocked(this.folder, uuid, locks);
   }
 
   /** True if the uuid is this environment's. */
@@ -272,7 +274,7 @@ export class Owners {
     // Texts of pods that were read compare, those of pods in memory may have another order.
     const ownFile = record ? undefined : this.own.owner?.file;
     const names = record && this.#names;
-    const found = findOwners(this.#folder, this.#bootId, { ownFile, path: this.#path, record, names });
+    const found = findOwners(this.folder, this.#bootId, { ownFile, path: this.path, record, names });
     if (!record || !this.#isUnsettled) return found;
     return { ...found, living: found.living.filter(({ uuid }) => !this.isOwnProcess(uuid)) };
   }
