@@ -162,6 +162,16 @@ describe.runIf(affinity().size > 1)('a child on a grant', () => {
     expect(await scene.answer()).toEqual(NO_WISH);
   });
 
+  it('keeps to no CPUs of the grant after its end though it leads a process group', async () => {
+    const scene = new Scene();
+    const owner = await scene.member();
+    await owner.does('acquire');
+    await owner.does('pin');
+    await owner.does('start', ...scene.shell('bash', '-c', 'set -m; "$@" & :', 'bash'));
+    await owner.end();
+    expect(await scene.answer()).toEqual(NO_WISH);
+  });
+
   // Below the first process of a pid namespace, which is in the same session unless `setsid` begins one.
   const below = (first: string, ...command: string[]) => [
     ...['unshare', '--pid', '--fork', '--mount-proc', '--kill-child', 'sh', '-c', first, 'sh'],
@@ -189,7 +199,7 @@ describe.runIf(affinity().size > 1)('a child on a grant', () => {
     async () => {
       const scene = new Scene();
       // The owner leads a process group, as with job control.
-      const owner = scene.actor(...below('bash -mc \'"$@"; :\' bash "$@"; echo ended; sleep 600'));
+      const owner = scene.actor(...below('bash -c \'set -m; "$@"; :\' bash "$@"; echo ended; sleep 600'));
       await owner.does('open');
       await owner.does('acquire');
       await owner.does('pin');
@@ -242,13 +252,16 @@ describe.runIf(affinity().size > 1)('taskset', () => {
     },
   );
 
-  it('is meant in the next command of a script whose last one had a grant of this CPU', async () => {
+  it.each([
+    ['command', []],
+    ['session', ['setsid']],
+  ])('is meant in the next %s of a script whose last command had a grant of this CPU', async (_, prefix) => {
     const scene = new Scene();
     const owner = scene.actor('taskset', '-c', WITHOUT_FIRST);
     await owner.does('open');
     await owner.does('acquire');
     await owner.does('pin');
-    await inShell(chosen(scene));
+    await inShell([...prefix, ...chosen(scene)]);
     await owner.end();
     expect(await scene.answer()).toEqual(WISH);
   });
