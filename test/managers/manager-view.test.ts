@@ -9,6 +9,7 @@ import { CpuSet, Manager, type ManagerView, openManager, type StateChange } from
 import { Agent } from '../support/agent.js';
 import { errorOf, thrownBy } from '../support/error-of.js';
 import { fragment, openTwoNodes } from '../support/fragmented.js';
+import { openFilesIn } from '../support/open-files.js';
 import { simulate, view } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';
@@ -224,8 +225,9 @@ describe('a read-only manager', () => {
     const stateDir = makeStateDir();
     await simulate(SYNTHETIC, { stateDir });
     const open = () => readdirSync('/proc/self/fd').length;
-    const before = open();
+    const [before, files] = [open(), openFilesIn(stateDir)];
     for (let i = 0; i < 5; i++) await errorOf(() => openManager({ stateDir, readOnly: true }));
+    expect(openFilesIn(stateDir)).toEqual(files);
     // What earlier tests have left may close meanwhile.
     expect(open()).toBeLessThanOrEqual(before);
   });

@@ -8,6 +8,7 @@ import { discover } from '../../lib/entries/topology.js';
 import { openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { thrownBy } from '../support/error-of.js';
+import { openFilesIn } from '../support/open-files.js';
 import { simulate, view } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
 
@@ -110,11 +111,12 @@ describe('the status of a state', () => {
     mkdirSync(join(stateDir, 'quarantine'), { recursive: true });
     const looking = await view(SYNTHETIC, stateDir);
     const open = () => readdirSync('/proc/self/fd').length;
-    const before = open();
+    const [before, files] = [open(), openFilesIn(stateDir)];
     for (let i = 0; i < 10; i++) {
       looking.status();
       looking.keptFiles();
     }
+    expect(openFilesIn(stateDir)).toEqual(files);
     // What earlier tests have left may close meanwhile.
     expect(open()).toBeLessThanOrEqual(before);
   });

@@ -88,6 +88,13 @@ class Scene {
     return member;
   }
 
+  /** A member that is on a grant of its own, started by the command `prefix`. */
+  async pinned(...prefix: string[]): Promise<Actor> {
+    const owner = this.actor(...prefix);
+    for (const action of ['open', 'acquire', 'pin']) await owner.does(action);
+    return owner;
+  }
+
   /** The command of the shell. */
   shell(...prefix: string[]): string[] {
     const [input, output] = this.#pipes;
@@ -153,9 +160,7 @@ describe.runIf(affinity().size > 1)('the shell of a member', () => {
 describe.runIf(affinity().size > 1)('a child on a grant', () => {
   it.each(['release', 'end'] as const)('keeps to no CPUs of the grant after its %s', async (way) => {
     const scene = new Scene();
-    const owner = await scene.member();
-    await owner.does('acquire');
-    await owner.does('pin');
+    const owner = await scene.pinned();
     await owner.does('start', ...scene.shell());
     if (way === 'release') await owner.does('release');
     else await owner.end();
@@ -164,9 +169,7 @@ describe.runIf(affinity().size > 1)('a child on a grant', () => {
 
   it('keeps to no CPUs of the grant after its end though it leads a process group', async () => {
     const scene = new Scene();
-    const owner = await scene.member();
-    await owner.does('acquire');
-    await owner.does('pin');
+    const owner = await scene.pinned();
     await owner.does('start', ...scene.shell('bash', '-c', 'set -m; "$@" & :', 'bash'));
     await owner.end();
     expect(await scene.answer()).toEqual(NO_WISH);
@@ -184,10 +187,7 @@ describe.runIf(affinity().size > 1)('a child on a grant', () => {
       const scene = new Scene();
       // The owner has pid 3 there, then `sleep`.
       const script = '"$@"; echo 2 >/proc/sys/kernel/ns_last_pid; sleep 600 & echo $!; wait';
-      const owner = scene.actor(...below('setsid "$@"; :', 'sh', '-c', script, 'sh'));
-      await owner.does('open');
-      await owner.does('acquire');
-      await owner.does('pin');
+      const owner = await scene.pinned(...below('setsid "$@"; :', 'sh', '-c', script, 'sh'));
       await owner.does('start', ...scene.shell());
       expect(await owner.does('end')).toBe('3');
       expect(await scene.answer()).toEqual(NO_WISH);
@@ -199,10 +199,9 @@ describe.runIf(affinity().size > 1)('a child on a grant', () => {
     async () => {
       const scene = new Scene();
       // The owner leads a process group, as with job control.
-      const owner = scene.actor(...below('bash -c \'set -m; "$@"; :\' bash "$@"; echo ended; sleep 600'));
-      await owner.does('open');
-      await owner.does('acquire');
-      await owner.does('pin');
+      const owner = await scene.pinned(
+        ...below('bash -c \'set -m; "$@"; :\' bash "$@"; echo ended; sleep 600'),
+      );
       await owner.does('start', ...scene.shell());
       expect(await owner.does('end')).toBe('ended');
       expect(await scene.answer()).toEqual(NO_WISH);
@@ -257,10 +256,7 @@ describe.runIf(affinity().size > 1)('taskset', () => {
     ['session', ['setsid']],
   ])('is meant in the next %s of a script whose last command had a grant of this CPU', async (_, prefix) => {
     const scene = new Scene();
-    const owner = scene.actor('taskset', '-c', WITHOUT_FIRST);
-    await owner.does('open');
-    await owner.does('acquire');
-    await owner.does('pin');
+    const owner = await scene.pinned('taskset', '-c', WITHOUT_FIRST);
     await inShell([...prefix, ...chosen(scene)]);
     await owner.end();
     expect(await scene.answer()).toEqual(WISH);
