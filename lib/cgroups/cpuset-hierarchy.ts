@@ -55,7 +55,6 @@ export class CpusetHierarchy {
   readonly mount: string;
   /** The folder of numalign's root. */
   readonly rootPath: string;
-
   readonly #root: CpusetGroup;
 
   constructor(

@@ -41,7 +41,6 @@ const ledgers = () => new WeakValues<Ledger>();
 export class Ledger implements Store {
   /** `machine`: /run/numalign, valid for the whole machine. `private`: any other folder. */
   readonly scope: 'machine' | 'private';
-
   readonly registry: Registry<Store> = new Registry<Store>(this);
   readonly rootUsers: RootUsers;
   readonly #users = new Set<object>();

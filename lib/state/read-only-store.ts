@@ -64,9 +64,7 @@ export class ReadOnlyStore implements StateSource {
     deadPods: (pods) => this.#deadPods(pods),
     isProcessAlive: (uuid) => this.#isProcessAlive(uuid),
   };
-
   #nothing: Checkpoint | undefined;
-
   readonly #watch: FolderWatch;
   #open: Open | undefined;
   // The last result of the journal, and the checkpoint made from it.
@@ -84,7 +82,6 @@ export class ReadOnlyStore implements StateSource {
   ) {
     this.path = path ?? 'memory';
     this.scope = path === undefined ? 'memory' : scopeOf(path);
-
     this.#watch = new FolderWatch(this.path, STATE_FILE);
   }
 

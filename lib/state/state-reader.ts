@@ -16,10 +16,8 @@ export class StateReader {
   /** The memory of a NUMA node by type, in bytes, as in the last transaction. */
   totalOn: TotalOn = () => 0;
   readonly journal: JournalFollower;
-
   readonly #folder: NativeFolder;
   readonly #ownersFolder: NativeFolder;
-
   #bootId: string;
   // The last good checkpoint read.
   #lastRead: Checkpoint | undefined;
@@ -37,7 +35,6 @@ export class StateReader {
   ) {
     this.#folder = folder;
     this.#ownersFolder = ownersFolder;
-
     this.#bootId = bootId;
     this.journal = new JournalFollower(folder);
   }

@@ -85,7 +85,6 @@ interface LastChange extends SealedText {
 export class StateWriter {
   /** The recoveries by this writer, the latest last. */
   readonly recoveries: StateRecovered[] = [];
-
   // True if a power cut may undo the last commit.
   #isUnsynced = false;
   #hasMended = false;

@@ -46,9 +46,8 @@ const hasMask = (pid: number, mask: CpuSet) => new CpuSet(native.affinity(pid)).
 // setsid(2), setpgid(2): a process is in the session and in the process group of the one that started
 // it, unless it leads one of its own. In containers the first process shares its session with all.
 function wasReparented(pid: number): boolean {
-  const { parent, session, group } = statOf(pid);
-  if (Number(parent) === 0) return false;
-  const now = statOf(Number(parent));
-  const isOfOther = (of: 'session' | 'group', own: string) => own !== String(pid) && own !== now[of];
-  return isOfOther('session', session) || isOfOther('group', group);
+  const own = statOf(pid);
+  if (Number(own.parent) === 0) return false;
+  const parent = statOf(Number(own.parent));
+  return (['session', 'group'] as const).some((of) => own[of] !== String(pid) && own[of] !== parent[of]);
 }

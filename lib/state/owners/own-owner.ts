@@ -34,7 +34,6 @@ export class OwnOwner {
   readonly record: OwnerRecord;
   /** The first generation of the state that has all that the file claims, or a later one. */
   since: number;
-
   #lock: NativeOwner;
   // Locks of removed files. Where the removed folder is now, they show its users that this process
   // lives.
@@ -62,7 +61,6 @@ export class OwnOwner {
     change: ChangeNames = changeAlone,
   ) {
     this.record = newOwner('process', native.randomUuid());
-
     this.#header = header;
     this.since = header.generation;
     const isThere = (lock: NativeOwner) => lock.isCurrent(folder);

@@ -32,7 +32,6 @@ const SWEEP_PERIOD_S = 1;
 export class Owners {
   /** This environment as an owner. */
   readonly own: OwnClaims;
-
   readonly #others: OwnerFiles;
   readonly #names: OwnerNames;
   #living: LivingOwners | undefined;
