@@ -157,6 +157,14 @@ export const textOf = (path: string): string | undefined => unlessClosed(() => r
 /** What a link says, such as those in /proc/PID/ns. Empty if the same holds. */
 export const linkOf = (path: string): string => unlessThrown(() => readlinkSync(path), '');
 
+/** Whether numalign threw an error, with one of these codes. */
+export function isNumalignError<Code extends ErrorCode>(
+  error: unknown,
+  ...codes: readonly Code[]
+): error is NumalignError<Code> {
+  return error instanceof NumalignError && (codes as readonly ErrorCode[]).includes(error.code);
+}
+
 /** The {@link NumalignError} that `action` throws; undefined if it does what it should. */
 export function refusalOf(action: () => unknown): NumalignError | undefined {
   try {

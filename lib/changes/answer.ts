@@ -1,7 +1,7 @@
 // Answer: the listeners of a grant allow a move, or refuse it.
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { type MovingPod, memoryNodesAt, runningCpus } from '../account/pod-holdings.js';
-import { NumalignError } from '../base/errors.js';
+import { isNumalignError, NumalignError } from '../base/errors.js';
 import { MOVABLE } from '../input/requests/movable.js';
 import type { Topology } from '../machine/topology.js';
 import type { GrantEmitter, MoveEvent } from './move-event.js';
@@ -20,7 +20,7 @@ type NotMovedReason = NotMoved['details']['reason'];
 
 /** Why a grant did not move; undefined for another error. */
 export const reasonOf = (error: unknown): NotMovedReason | undefined =>
-  error instanceof NumalignError && error.code === 'ERR_NOT_MOVED' ? error.details.reason : undefined;
+  isNumalignError(error, 'ERR_NOT_MOVED') ? error.details.reason : undefined;
 
 /** ERR_NOT_MOVED: why a grant stays where it is. */
 export function notMoved(uid: string, reason: NotMovedReason, why: string, cause?: unknown): NotMoved {

@@ -1,7 +1,7 @@
 // Slot: the place of one worker, and of its successors on the same CPUs.
 import type { Cluster as NodeCluster } from 'node:cluster';
 import { isDeepStrictEqual } from 'node:util';
-import { NumalignError } from '../base/errors.js';
+import { isNumalignError, NumalignError } from '../base/errors.js';
 import { Backoff, retry } from '../base/notices/backoff.js';
 import type { WorkerPlan } from './fork-options.js';
 import { forkWorker, type GrantedWorker, type WorkerGrant } from './granted-worker.js';
@@ -25,7 +25,6 @@ interface Waiting {
 
 export class Slot {
   #plan: WorkerPlan;
-
   // After lives in a row that were too short. The first is followed at once.
   readonly #backoff = new Backoff({ firstMs: 100, longestMs: 30_000, free: 1 });
   #granted: WorkerGrant | undefined;
@@ -102,7 +101,7 @@ export class Slot {
     } catch (error) {
       // The worker may have been forked: its end must not be handled.
       this.#life = undefined;
-      if (!(error instanceof NumalignError && error.code === 'ERR_GRANT_RELEASED')) throw error;
+      if (!isNumalignError(error, 'ERR_GRANT_RELEASED')) throw error;
       // The grant was released while nothing ran on it, for example by its id.
       this.#granted = undefined;
       return this.#start();
@@ -224,7 +223,7 @@ export class Slot {
     try {
       await this.start();
     } catch (error) {
-      const isLast = error instanceof NumalignError && error.code === 'ERR_MANAGER_CLOSED';
+      const isLast = isNumalignError(error, 'ERR_MANAGER_CLOSED');
       const what = isLast ? 'is not' : 'cannot be';
       warn(`worker ${this.#worker!.id} ${what} forked again: ${(error as Error).message}`);
       if (isLast) this.#end();

@@ -15,7 +15,7 @@ export { BY_CGROUPS, BY_MASKS, BY_RECORD, ENFORCEMENT_LEVELS, isAtLeast } from '
 export { QUIET_PARTS } from '../account/pod-assignment.js';
 export { checkOptions, display, invalidOption, nearestOf, thrownText } from '../base/check-options.js';
 export { errnoName, errorName, errorText } from '../base/codes/errno.js';
-export { kernelFacts, reworded, unlessRefused } from '../base/errors.js';
+export { isNumalignError, kernelFacts, reworded, unlessRefused } from '../base/errors.js';
 export { DEFAULT_GATES, DEFAULT_VERSION, FEATURE_GATES, KUBELET_VERSIONS } from '../base/kubelet-features.js';
 export { Backoff, type Pauses } from '../base/notices/backoff.js';
 export { delayNotices } from '../base/notices/notice-delay.js';

@@ -12,7 +12,7 @@ import type { Host } from '../admission/host.js';
 import type { GrantAudit } from '../audit/account.js';
 import { type AuditOptions, auditGrant } from '../audit/grant-audits.js';
 import { invalidOption } from '../base/check-options.js';
-import { type ErrorCode, NumalignError } from '../base/errors.js';
+import { isNumalignError } from '../base/errors.js';
 import { emitterOf, type GrantEmitter, type GrantEvents, type GrantListener } from '../changes/move-event.js';
 import type { ExecOptions } from '../children/execution.js';
 import type { Arguments, GrantForkOptions, GrantSpawnOptions, Inheritance } from '../children/spawn.js';
@@ -255,7 +255,7 @@ export class Grant
   release(): Promise<PinResult> {
     this.#record.released ??= release(this.#record.host, this.#record.look()).catch((error) => {
       // Another caller released it by its uid. The threads of this process have left.
-      if (isCode(error, 'ERR_UNKNOWN_GRANT')) return NOTHING_MOVED;
+      if (isNumalignError(error, 'ERR_UNKNOWN_GRANT')) return NOTHING_MOVED;
       this.#record.released = isOffTheRecord(error) ? Promise.resolve(NOTHING_MOVED) : undefined;
       throw error;
     });
@@ -280,7 +280,5 @@ export class Grant
   }
 }
 
-const isCode = (error: unknown, code: ErrorCode) => error instanceof NumalignError && error.code === code;
-
 // The CPUs are released, but a custom hint provider failed to release what it holds.
-const isOffTheRecord = (error: unknown) => isCode(error, 'ERR_HINT_PROVIDER');
+const isOffTheRecord = (error: unknown) => isNumalignError(error, 'ERR_HINT_PROVIDER');

@@ -10,7 +10,7 @@ import type { Host } from '../admission/host.js';
 import { flagsNow } from '../admission/on-record.js';
 import { type PodContainer, podContainer } from '../admission/pod-container.js';
 import type { Warning } from '../admission/warnings.js';
-import { NumalignError } from '../base/errors.js';
+import { isNumalignError, NumalignError } from '../base/errors.js';
 import type { Flag } from '../decision/flags/flags.js';
 import type { MemoryBinding } from '../enforcement/memory-binding.js';
 import { type LastingOwner, parseLastingOwner } from '../input/requests/owner.js';
@@ -157,7 +157,7 @@ export class Pod {
     try {
       await this.release();
     } catch (error) {
-      if (!(error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT')) throw error;
+      if (!isNumalignError(error, 'ERR_UNKNOWN_GRANT')) throw error;
     }
   }
 

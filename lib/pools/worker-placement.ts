@@ -2,7 +2,7 @@
 // constructs them.
 import type { Worker } from 'node:worker_threads';
 import { checkNames } from '../base/check-options.js';
-import { NumalignError, refusalOf, unlessRefused } from '../base/errors.js';
+import { isNumalignError, refusalOf, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { checkSignal } from '../input/requests/request.js';
 import { affinity, pinFor } from '../machine/affinity.js';
@@ -132,7 +132,7 @@ export class WorkerPlacement implements Disposable {
       this.#grant();
       return false;
     } catch (error) {
-      return error instanceof NumalignError && error.code === 'ERR_GRANT_RELEASED';
+      return isNumalignError(error, 'ERR_GRANT_RELEASED');
     }
   }
 

@@ -1,7 +1,7 @@
 // JournalReading: what a state's file says, line by line, even if it is damaged. Only looks.
 import { join } from 'node:path';
 import { checkOptions } from '../base/check-options.js';
-import { NumalignError } from '../base/errors.js';
+import { isNumalignError } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
 import { parseConfig } from '../input/config.js';
 import {
@@ -97,7 +97,7 @@ function judgementOf(bytes: Buffer, highest: number): Pick<StateJournal, 'genera
       : { generation: null, damage: found.why };
   } catch (error) {
     // The file has a newer version that this one cannot read at all.
-    if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_VERSION') throw error;
+    if (!isNumalignError(error, 'ERR_STATE_VERSION')) throw error;
     return { generation: null, damage: error.message };
   }
 }

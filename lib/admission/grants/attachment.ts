@@ -5,7 +5,7 @@ import type { PodAssignment } from '../../account/pod-assignment.js';
 import { hasParts, runningCpus, SHARED_CONTAINER } from '../../account/pod-holdings.js';
 import { sharedPool } from '../../account/pools.js';
 import { checkOptions, invalidOption } from '../../base/check-options.js';
-import { NumalignError, reworded } from '../../base/errors.js';
+import { isNumalignError, NumalignError, reworded } from '../../base/errors.js';
 import { GrantGroup } from '../../enforcement/grant-group.js';
 import { containerOrAll } from '../../enforcement/layout/layout.js';
 import type { ProcessEntry } from '../../enforcement/members/member-entry.js';
@@ -107,8 +107,7 @@ export function openGrant<T>(uid: string, look: () => T): T {
   try {
     return look();
   } catch (error) {
-    const isHeld =
-      error instanceof NumalignError && error.code === 'ERR_OWNER_ALIVE' && error.details.pid !== undefined;
+    const isHeld = isNumalignError(error, 'ERR_OWNER_ALIVE') && error.details.pid !== undefined;
     if (!isHeld) throw error;
     const { pid, command } = error.details;
     const message = `grant ${uid} belongs to process ${pid} (${command}): only that process starts others on its CPUs`;

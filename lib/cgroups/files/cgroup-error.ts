@@ -2,7 +2,7 @@
 
 import type { CgroupReason } from '../../base/codes/cgroup-reasons.js';
 import { errnoName } from '../../base/codes/errno.js';
-import { NumalignError } from '../../base/errors.js';
+import { isNumalignError, NumalignError } from '../../base/errors.js';
 
 /** The operation. Together with the errno, it tells the cause. */
 export type CgroupAction =
@@ -155,7 +155,7 @@ const UNKNOWN: Meaning = ['kernel', 'the kernel refused', 'see the errno'];
 
 /** Why an operation on a cgroup failed; undefined for another error. */
 export const cgroupReason = (error: unknown): CgroupReason | undefined =>
-  error instanceof NumalignError && error.code === 'ERR_CGROUP' ? error.details.reason : undefined;
+  isNumalignError(error, 'ERR_CGROUP') ? error.details.reason : undefined;
 
 /** An ERR_CGROUP without a system call behind it. The message gets what is `valid`. */
 export function cgroupRefusal(

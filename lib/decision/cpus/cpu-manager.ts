@@ -1,7 +1,7 @@
 // The CPU Manager: hints for CPUs, and the CPUs of a container. Follows the kubelet's policies none
 // and static (v1.32 to v1.37). Pure.
 import { kubeletCpus } from '../../account/kubelet-record.js';
-import { NumalignError } from '../../base/errors.js';
+import { isNumalignError } from '../../base/errors.js';
 import { isSince } from '../../base/kubelet-features.js';
 import { native } from '../../base/native.js';
 import type { BestFitCall, CoreClaims } from '../../base/native-hints.js';
@@ -284,7 +284,7 @@ export function takeNearFirst(fit: CpuFit): CpuSet {
   try {
     return new CpuSet(native.bestFit(fitCall(fit)));
   } catch (error) {
-    const isUneven = error instanceof NumalignError && error.code === 'ERR_INSUFFICIENT_CPUS';
+    const isUneven = isNumalignError(error, 'ERR_INSUFFICIENT_CPUS');
     if (!isUneven || !mustBeWholeIn(fit)) throw error;
     throw new UnevenCores(count, isStrict(placement) && !near.isEmpty ? from.intersection(near) : from);
   }

@@ -1,6 +1,6 @@
 // JournalFollower: reads state.json as it grows. A look reads only what was appended since the
 // last.
-import { NumalignError } from '../../base/errors.js';
+import { isNumalignError, NumalignError } from '../../base/errors.js';
 import type { NativeFolder, NativeJournal } from '../../base/native-files.js';
 import { inSlices } from '../../base/steps.js';
 import type { Checkpoint } from '../format/checkpoint.js';
@@ -220,8 +220,7 @@ export class JournalFollower {
     try {
       return isSame ? this.#grow(good, journal, sizeOf(version)) : this.#succeed(good, journal, version);
     } catch (error) {
-      if (error instanceof NumalignError && /^ERR_(STATE_CORRUPT|STATE_VERSION|SYSCALL)$/.test(error.code))
-        return undefined;
+      if (isNumalignError(error, 'ERR_STATE_CORRUPT', 'ERR_STATE_VERSION', 'ERR_SYSCALL')) return undefined;
       throw error;
     }
   }

@@ -1,6 +1,6 @@
 // Reads the files of owners without trusting them: what they claim, and whether their owners live.
 import type { OwnerRecord } from '../../account/pod-assignment.js';
-import { NumalignError, unlessRefused } from '../../base/errors.js';
+import { isNumalignError, NumalignError, unlessRefused } from '../../base/errors.js';
 import type { NativeFolder, OwnerLook } from '../../base/native-files.js';
 import { isCgroupAlive } from '../../processes/cgroup-owner.js';
 import { decodeOwnerFile, generationIn, kindIn, type OwnerFile, sealedPart } from '../format/owner-file.js';
@@ -164,7 +164,7 @@ const lookAt = (owners: NativeFolder, uuid: string): OwnerLook | undefined =>
 const isSealed = ({ seal }: OwnerLook, checksum: number) => seal === undefined || seal === checksum;
 
 const isDamage = (error: unknown): error is NumalignError =>
-  error instanceof NumalignError && /^ERR_STATE_(CORRUPT|VERSION)$/.test(error.code);
+  isNumalignError(error, 'ERR_STATE_CORRUPT', 'ERR_STATE_VERSION');
 
 function readOwner(owners: NativeFolder, uuid: string): Buffer {
   try {

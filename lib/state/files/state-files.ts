@@ -1,5 +1,5 @@
 // Reads the files of a state without trusting them: which are good, and which are damaged.
-import { NumalignError } from '../../base/errors.js';
+import { isNumalignError, NumalignError } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import { finish, type Steps } from '../../base/steps.js';
 import type { Checkpoint } from '../format/checkpoint.js';
@@ -107,7 +107,7 @@ export function* judgeStateSteps(
       : `it is older than generation ${highest}, which was committed here`;
     return damaged(why, { bytes, generation: Math.max(highest, highestIn(bytes)), checkpoint });
   } catch (error) {
-    if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_CORRUPT') throw error;
+    if (!isNumalignError(error, 'ERR_STATE_CORRUPT')) throw error;
     return damaged(error.message, { bytes });
   }
 }
@@ -117,7 +117,7 @@ export function* judgeStateSteps(
  * file.
  */
 export function whyUnreadable(folder: NativeFolder, error: unknown): DamagedState | undefined {
-  if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') throw error;
+  if (!isNumalignError(error, 'ERR_SYSCALL')) throw error;
   const name = error.errnoName ?? '';
   // In this user's own folder, EACCES means damage. In another user's folder it may be normal.
   if (name === 'EACCES')

@@ -2,7 +2,7 @@
 // the folder. Nothing proves who wrote a record into a folder that others can write, and root could
 // change any cgroup that the record names. The file lasts until the next boot.
 import { createHash } from 'node:crypto';
-import { NumalignError, unlessRefused, unlessThrown } from '../../base/errors.js';
+import { isNumalignError, NumalignError, unlessRefused, unlessThrown } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import { shellWord } from '../../base/text/shell-word.js';
@@ -94,7 +94,7 @@ export function inRecords<T>(create: boolean, action: (folder: NativeFolder) => 
       return action(folder);
     });
   } catch (error) {
-    if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') throw error;
+    if (!isNumalignError(error, 'ERR_SYSCALL')) throw error;
     if (['ELOOP', 'ENOTDIR'].includes(error.errnoName ?? '')) throw notRoots('it is a link or not a folder');
     return undefined;
   }

@@ -1,6 +1,6 @@
 // The text of state.json: a head, the whole state at one generation, and a line for each later
 // commit. docs/state-format.md describes it. Pure.
-import { NumalignError, unlessThrown } from '../../base/errors.js';
+import { isNumalignError, NumalignError, unlessThrown } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { Fields } from '../../base/shapes.js';
 import { finish, type Steps } from '../../base/steps.js';
@@ -221,7 +221,7 @@ export function remainsOf(files: readonly Buffer[]): Checkpoint | undefined {
     }
     return replay.isEmpty ? undefined : finish(replay.checkpoint());
   } catch (error) {
-    if (error instanceof NumalignError && error.code === 'ERR_STATE_VERSION') throw error;
+    if (isNumalignError(error, 'ERR_STATE_VERSION')) throw error;
     // The checksums are right, but the contents are wrong.
     return undefined;
   }

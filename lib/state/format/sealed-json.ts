@@ -2,7 +2,7 @@
 // begins with the format and version. state.json and the owners' files use it. Pure.
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import { NumalignError, reworded, unlessThrown } from '../../base/errors.js';
+import { isNumalignError, NumalignError, reworded, unlessThrown } from '../../base/errors.js';
 import { type Fields, isObject } from '../../base/shapes.js';
 
 /** A kind of file, with the newest version that this numalign knows. */
@@ -161,7 +161,7 @@ export function reading<T>(format: FileFormat, read: () => T): T {
 
 /** Adds the name of the file to an error of damage. Returns other errors as they are. */
 export function damageIn({ what }: FileFormat, error: unknown): unknown {
-  if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_CORRUPT') return error;
+  if (!isNumalignError(error, 'ERR_STATE_CORRUPT')) return error;
   return reworded(error, `${what} is damaged: ${error.message}`);
 }
 

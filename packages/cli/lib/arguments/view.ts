@@ -1,6 +1,7 @@
 // Reads a state without changing it.
-import { type ManagerView, NumalignError, openManager, type ViewOptions } from 'numalign';
+import { type ManagerView, type NumalignError, openManager, type ViewOptions } from 'numalign';
 import type { StateStatus } from 'numalign/diagnostics';
+import { isNumalignError } from 'numalign/tools';
 import { MACHINE_STATE_DIR } from './state-dir.js';
 
 /**
@@ -48,8 +49,7 @@ export async function unlessClosed<T>(
   try {
     return { result: await look(stateDir ?? MACHINE_STATE_DIR) };
   } catch (error) {
-    if (stateDir !== undefined || !(error instanceof NumalignError) || error.code !== 'ERR_STATE_FOLDER')
-      throw error;
+    if (stateDir !== undefined || !isNumalignError(error, 'ERR_STATE_FOLDER')) throw error;
     return { closed: error };
   }
 }

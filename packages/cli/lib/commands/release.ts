@@ -1,7 +1,7 @@
 // numalign release: ends a persistent grant, or one or all grants of dead owners.
 import { type Command, Option } from 'commander';
-import { type CpuSet, NumalignError, openManager } from 'numalign';
-import { cpusNamed } from 'numalign/tools';
+import { type CpuSet, openManager } from 'numalign';
+import { cpusNamed, isNumalignError } from 'numalign/tools';
 import { outputOption } from '../arguments/arguments.js';
 import { findGrant } from '../arguments/find-grant.js';
 import { MACHINE_STATE_DIR, type StateFlags, stateDirOption } from '../arguments/state-dir.js';
@@ -78,7 +78,7 @@ async function releaseGrant(
   try {
     await manager.release(grant.uid);
   } catch (error) {
-    const isTakenBack = !grant.alive && error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT';
+    const isTakenBack = !grant.alive && isNumalignError(error, 'ERR_UNKNOWN_GRANT');
     if (!isTakenBack) throw error;
   } finally {
     manager.close();

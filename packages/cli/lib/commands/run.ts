@@ -3,15 +3,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { besideText, elasticText, withMixed } from '@numalign/page/words';
 import { type Command, Option } from 'commander';
-import {
-  type AcquireOptions,
-  type Grant,
-  type Manager,
-  type ManagerOptions,
-  NumalignError,
-  openManager,
-} from 'numalign';
-import { cpusNamed, delayNotices, isExtendedResource, reworded } from 'numalign/tools';
+import { type AcquireOptions, type Grant, type Manager, type ManagerOptions, openManager } from 'numalign';
+import { cpusNamed, delayNotices, isExtendedResource, isNumalignError, reworded } from 'numalign/tools';
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import { type EnforcementFlags, enforcementOptions, enforcementRequest } from '../arguments/enforcement.js';
@@ -228,7 +221,7 @@ async function acquire(flags: RunFlags & CpuFlags, tell: Tell): Promise<Acquisit
 
 // The API's message names functions, not flags.
 function inWordsOfRun(error: unknown): unknown {
-  if (!(error instanceof NumalignError) || error.code !== 'ERR_INVALID_OPTION') return error;
+  if (!isNumalignError(error, 'ERR_INVALID_OPTION')) return error;
   if (error.details.option !== 'resources') return error;
   const name = String(error.details.value);
   if (!isExtendedResource(name)) return error;

@@ -3,6 +3,7 @@
 import { CommanderError } from 'commander';
 import { NumalignError } from 'numalign';
 import type { Explanation } from 'numalign/diagnostics';
+import { isNumalignError } from 'numalign/tools';
 import { printToStderr } from './output.js';
 import { jsonLine, printable } from './text.js';
 
@@ -36,7 +37,7 @@ export function errorText(error: unknown, debug = false): string {
   const message = error instanceof Error ? error.message : String(error);
   const code = error instanceof NumalignError ? ` [${error.code}]` : '';
   const lines = [`numalign: ${messageLines(error, message).join('\n')}${code}`];
-  if (error instanceof NumalignError && error.code === 'ERR_STATE_FOLDER') {
+  if (isNumalignError(error, 'ERR_STATE_FOLDER')) {
     // An ordinary user cannot repair the folder.
     lines.push(
       'numalign: use --state-dir DIR, a folder of your own; only programs that use the same folder know its grants',

@@ -1,7 +1,7 @@
 // ClaimedHoldings: what the claims of a container give it, by numalign's record.
 import { CpuSet, type Manager, NodeSet, type Pod } from 'numalign';
+import { isNumalignError } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
-import { hasCode } from '../base/has-code.js';
 import { claimOfGrant } from './claim-names.js';
 
 /** A claim that the DRA driver has prepared. */
@@ -41,7 +41,7 @@ function recorded(manager: Record, uid: string): Pod | undefined {
   try {
     return manager.pod(uid);
   } catch (error) {
-    if (hasCode(error, 'ERR_UNKNOWN_GRANT')) return undefined;
+    if (isNumalignError(error, 'ERR_UNKNOWN_GRANT')) return undefined;
     throw error;
   }
 }

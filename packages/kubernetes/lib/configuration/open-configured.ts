@@ -1,7 +1,7 @@
 // OpenConfigured: the manager of a configuration, also if the settings on record differ.
 import { type Manager, type ManagerOptions, openManager } from 'numalign';
 import type { MachineOptions } from 'numalign/tools';
-import { hasCode } from '../base/has-code.js';
+import { isNumalignError } from 'numalign/tools';
 import type { Configuration } from './configuration.js';
 
 export interface Opened {
@@ -10,7 +10,7 @@ export interface Opened {
   readonly waiting: MachineOptions | undefined;
 }
 
-const isConflict = (error: unknown) => hasCode(error, 'ERR_CONFIG_CONFLICT');
+const isConflict = (error: unknown) => isNumalignError(error, 'ERR_CONFIG_CONFLICT');
 
 /**
  * Opens the state. Settings on record that differ stay for now: grants may stand against a change.

@@ -1,7 +1,7 @@
 // Census: takes in containers that already run. What is on record stays where it is, then what has
 // its own CPUs according to its cpuset. The rest is admitted as if it came now.
 import { CpuSet, NodeSet } from 'numalign';
-import { hasCode } from '../base/has-code.js';
+import { isNumalignError } from 'numalign/tools';
 import type { Log } from '../base/log.js';
 import type { Container, PodSandbox } from '../nri/messages.js';
 import { CHOICE_ANNOTATION } from '../placement/annotations.js';
@@ -61,7 +61,7 @@ interface Candidate extends Pick<CensusEntry, 'pod' | 'container' | 'request' | 
   readonly mems: NodeSet;
 }
 
-const isLocked = (error: unknown) => hasCode(error, 'ERR_LOCK_TIMEOUT');
+const isLocked = (error: unknown) => isNumalignError(error, 'ERR_LOCK_TIMEOUT');
 
 /**
  * A single container cannot make it fail: one without a place runs in the shared pool.

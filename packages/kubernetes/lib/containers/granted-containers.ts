@@ -2,8 +2,8 @@
 // and ends with the pod's sandbox; without a kubelet, to the container's own, and ends with it.
 import { dirname } from 'node:path';
 import type { CpuSet, GrantInfo, StateChange } from 'numalign';
+import { isNumalignError } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
-import { hasCode } from '../base/has-code.js';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
 import type { Container, ContainerUpdate, PodSandbox } from '../nri/messages.js';
@@ -31,7 +31,7 @@ const mayConcern = ({ removed, changed, added, sharedPool }: StateChange, placem
 const isSame = (before: Placement, now: Placement | null) =>
   now !== null && `${now.cpus} ${now.memoryNodes}` === `${before.cpus} ${before.memoryNodes}`;
 
-const isConflict = (error: unknown) => hasCode(error, 'ERR_POD_CONFLICT');
+const isConflict = (error: unknown) => isNumalignError(error, 'ERR_POD_CONFLICT');
 
 export interface GrantedContainersOptions {
   readonly inventory: Inventory;

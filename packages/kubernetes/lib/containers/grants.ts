@@ -2,9 +2,8 @@
 // process and end with the container.
 import { CpuSet, type GrantInfo, type Manager, type MemoryBlock, NodeSet, type Pod } from 'numalign';
 import type { MoveEnd } from 'numalign/diagnostics';
-import { Backoff } from 'numalign/tools';
+import { Backoff, isNumalignError } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
-import { hasCode } from '../base/has-code.js';
 import type { Log } from '../base/log.js';
 import { claimGrantsIn } from '../claims/claim-names.js';
 import { checkClaims, claimedHoldings, type FindClaim, mayBeOf } from '../claims/claimed-holdings.js';
@@ -22,7 +21,7 @@ import type { FindManifest, WholePod } from '../placement/whole-pod.js';
 import { type Placement, placementOf } from './container-placement.js';
 import { WholePods } from './whole-pods.js';
 
-const isUnknown = (error: unknown) => hasCode(error, 'ERR_UNKNOWN_GRANT');
+const isUnknown = (error: unknown) => isNumalignError(error, 'ERR_UNKNOWN_GRANT');
 
 const isInUse = ({ owner, alive }: GrantInfo) => owner.kind === 'cgroup' && alive;
 
@@ -203,7 +202,7 @@ export class Grants {
     try {
       this.#manager.grant(uid).off('moveEnd', this.#moved).on('moveEnd', this.#moved);
     } catch (error) {
-      if (!hasCode(error, 'ERR_UNKNOWN_GRANT', 'ERR_GRANT_RELEASED')) throw error;
+      if (!isNumalignError(error, 'ERR_UNKNOWN_GRANT', 'ERR_GRANT_RELEASED')) throw error;
     }
   }
 
@@ -310,7 +309,7 @@ export class Grants {
     try {
       return await adopt(memory);
     } catch (error) {
-      if (!hasCode(error, 'ERR_ADOPTION')) throw error;
+      if (!isNumalignError(error, 'ERR_ADOPTION')) throw error;
       const placement = await adopt([]);
       this.#log('warn', `the memory of ${name} is not booked on NUMA nodes ${mems}: ${error.message}`);
       return placement;

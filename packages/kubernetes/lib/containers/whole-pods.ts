@@ -2,7 +2,7 @@
 // one is created. Then all fit or none, init containers and sidecars count as a kubelet counts them,
 // and the scope of the policy may be the pod.
 import type { CpuSet, Manager, Pod } from 'numalign';
-import { hasCode } from '../base/has-code.js';
+import { isNumalignError } from 'numalign/tools';
 import type { Log } from '../base/log.js';
 import type { PodSandbox } from '../nri/messages.js';
 import { admitOptions, type ContainerPolicy } from '../placement/container-policy.js';
@@ -34,7 +34,7 @@ export class WholePods {
     try {
       return partOf(this.#options.manager.pod(uid), container);
     } catch (error) {
-      if (hasCode(error, 'ERR_UNKNOWN_GRANT')) return null;
+      if (isNumalignError(error, 'ERR_UNKNOWN_GRANT')) return null;
       throw error;
     }
   }

@@ -1,7 +1,7 @@
 // ContainerAttachment: gives a running container its own CPUs, if no NRI plugin has seen it start.
 import { CpuSet, type GrantInfo, type Manager, NodeSet, type Pod } from 'numalign';
+import { isNumalignError } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
-import { hasCode } from '../base/has-code.js';
 import type { Log } from '../base/log.js';
 import { reported } from '../base/reported.js';
 import type { Cpuset } from '../cgroups/cpuset.js';
@@ -125,7 +125,7 @@ export class ContainerAttachment {
     try {
       await this.#options.manager.release(uid);
     } catch (error) {
-      if (!hasCode(error, 'ERR_UNKNOWN_GRANT')) throw error;
+      if (!isNumalignError(error, 'ERR_UNKNOWN_GRANT')) throw error;
     }
   }
 

@@ -1,6 +1,6 @@
 // ClaimHealth: whether claims have what they were granted.
 import type { GrantInfo } from 'numalign';
-import { hasCode } from '../../base/has-code.js';
+import { isNumalignError } from 'numalign/tools';
 import type { ClaimRecord } from '../preparation/cdi-files.js';
 import type { ClaimManager } from '../preparation/claim-grants.js';
 import type { DeviceHealth } from '../protocol/health-streams.js';
@@ -29,7 +29,7 @@ function flawOf(manager: Pick<ClaimManager, 'grantInfo'>, uid: string): string |
   try {
     grant = manager.grantInfo(uid);
   } catch (error) {
-    if (hasCode(error, 'ERR_UNKNOWN_GRANT')) return 'its grant was released';
+    if (isNumalignError(error, 'ERR_UNKNOWN_GRANT')) return 'its grant was released';
     throw error;
   }
   const messages = grant.flags.map(({ message }) => message);

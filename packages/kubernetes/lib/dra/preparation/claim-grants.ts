@@ -1,8 +1,8 @@
 // ClaimGrants: what claims have on numalign's record. A grant belongs to its claim alone: it
 // outlives processes and containers, and ends when the claim is unprepared.
 import type { GrantInfo, Manager, Pod } from 'numalign';
+import { isNumalignError } from 'numalign/tools';
 import { NodeError } from '../../base/errors.js';
-import { hasCode } from '../../base/has-code.js';
 import { claimGrantName, claimGrantUid } from '../../claims/claim-names.js';
 import type { ContainerPolicy } from '../../placement/container-policy.js';
 import type { AllocatedClaim } from '../allocation/allocated-claim.js';
@@ -49,7 +49,7 @@ export class ClaimGrants {
     try {
       return this.#options.manager.grantInfo(uid);
     } catch (error) {
-      if (hasCode(error, 'ERR_UNKNOWN_GRANT')) return undefined;
+      if (isNumalignError(error, 'ERR_UNKNOWN_GRANT')) return undefined;
       throw error;
     }
   }
@@ -76,7 +76,10 @@ export class ClaimGrants {
         throw elsewhere(pod, part);
       }
     } catch (error) {
-      if (!hasCode(error, 'ERR_POD_CONFLICT') && !(hasCode(error, 'ERR_ADOPTION') && this.#find(uid)))
+      if (
+        !isNumalignError(error, 'ERR_POD_CONFLICT') &&
+        !(isNumalignError(error, 'ERR_ADOPTION') && this.#find(uid))
+      )
         throw error;
     }
     mayReplace(uid);
@@ -119,7 +122,7 @@ export class ClaimGrants {
       try {
         await this.#options.manager.release(uid);
       } catch (error) {
-        if (!hasCode(error, 'ERR_UNKNOWN_GRANT')) throw error;
+        if (!isNumalignError(error, 'ERR_UNKNOWN_GRANT')) throw error;
       }
     }
   }
