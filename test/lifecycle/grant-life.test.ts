@@ -456,6 +456,27 @@ describe('grant.transfer', () => {
     expect(await witness.tell('grants')).toEqual([]);
   });
 
+  it('is no choice of the old threads, even if others look at them before they have left', async () => {
+    const stateDir = makeStateDir();
+    if (ALL.size < 2) return;
+    const manager = await openManager({ stateDir });
+    onTestFinished(() => manager.close());
+    const [old, successor, newcomer] = [new Agent(), new Agent(), new Agent()];
+    for (const agent of [old, successor]) await agent.tell('open', { stateDir });
+    const { uid, cpus } = await old.tell('acquire', { cpu: 1 });
+    await old.tell('pin', { uid });
+    const token = await old.tell('transfer', { uid });
+    old.process.kill('SIGSTOP');
+    const taking = successor.tell('takeOver', { token });
+    await expect.poll(() => manager.grants()[0]!.owner.pid).toBe(successor.process.pid);
+    await newcomer.tell('open', { stateDir });
+    old.process.kill('SIGCONT');
+    await taking;
+    expect(await old.tell('mask')).toBe(String(ALL.difference(CpuSet.parse(cpus))));
+    await successor.tell('release', { uid });
+    await expect.poll(() => old.tell('mask')).toBe(String(ALL));
+  });
+
   it('can be withdrawn; a token works once', async () => {
     const stateDir = makeStateDir();
     const manager = await simulated(stateDir);

@@ -27,7 +27,13 @@ const persistent = owner({ kind: 'persistent', pid: null });
 function grant(uid: string, of: OwnerRecord, cpus = '1'): PodAssignment {
   const running = CpuSet.parse(cpus);
   const container = { name: uid, cpus: running, held: running, reusable: { cpus: CpuSet.EMPTY } };
-  return { uid, owner: of, containers: [container], upcoming: null } as unknown as PodAssignment;
+  return {
+    uid,
+    owner: of,
+    containers: [container],
+    upcoming: null,
+    formerOwner: null,
+  } as unknown as PodAssignment;
 }
 
 /** A file of this process with the name of an owner's. */
@@ -60,6 +66,21 @@ describe('the grants of a process', () => {
     const pods = [grant('a', persistent), grant('b', persistent), grant('c', owner())];
     const process = { ...identifySelf(), pinned: ['b', 'c', 'gone'] };
     expect(uids(new Holders().grantsOf(pods, process))).toEqual(['b']);
+  });
+
+  it('are those that it has handed over, while it has the file of their former owner open', () => {
+    const holders = new Holders();
+    const other = owner({ uuid: `8${UUID.slice(1)}`, pid: process.pid + 1 });
+    const pods = [{ ...grant('a', other), formerOwner: UUID }, grant('b', other)];
+    const file = ownerFile();
+    const held = () => uids(holders.grantsOf(pods, identifySelf()));
+    expect(held()).toEqual([]);
+    const fd = file.open();
+    expect(held()).toEqual(['a']);
+    expect(uids(holders.grantsOf([grant('a', other)], identifySelf()))).toEqual([]);
+    expect(held()).toEqual(['a']);
+    closeSync(fd);
+    expect(held()).toEqual([]);
   });
 
   it('are none without CPUs', () => {
