@@ -37,18 +37,22 @@ class Mover {
   readonly #conducted = new Map<string, Promise<void>>();
   // The last move by the grant's id.
   readonly #latest = new Map<string, Promise<void>>();
+  // The grants that the program has: it can answer for no other.
+  readonly #handles = new Set<string>();
 
   constructor(private readonly store: Store) {}
 
-  follow(host: Host): void {
+  follow(host: Host, uid: string): void {
     this.#host = host;
-    if (this.#stop) return;
-    // The watch does not keep the process alive, because the grant ends with the process.
     // After a failed look, the next commit causes another one.
     const look = () => unlessRefused(() => this.#look());
-    this.#stop = this.store.watch(look, { isQuiet: true });
+    // The watch does not keep the process alive, because the grant ends with the process.
+    this.#stop ??= this.store.watch(look, { isQuiet: true });
     // Lets the program add its listeners to a new grant first.
-    setImmediate(look);
+    setImmediate(() => {
+      this.#handles.add(uid);
+      look();
+    });
   }
 
   #look(): void {
@@ -59,9 +63,13 @@ class Mover {
     if (!movable.some(({ owner }) => owner.kind === 'process' && this.store.owners.isOwn(owner))) {
       this.#stop?.();
       this.#stop = undefined;
+      this.#handles.clear();
       return;
     }
-    for (const pod of movesToConduct(host, movable)) void this.conduct(host, pod);
+    const uids = new Set(movable.map(({ uid }) => uid));
+    for (const uid of this.#handles) if (!uids.has(uid)) this.#handles.delete(uid);
+    for (const pod of movesToConduct(host, movable))
+      if (this.#handles.has(pod.uid)) void this.conduct(host, pod);
   }
 
   /** Conducts each announcement only once. Moves of one grant come one after the other. */
@@ -91,5 +99,5 @@ export const moverOf = ({ registry }: Store): Mover => registry.of(newMover);
 export function answerMoves(host: Host, pod: PodAssignment): void {
   const { owner } = pod;
   if (!isMovable(pod) || owner.kind !== 'process' || !host.ledger.owners.isOwn(owner)) return;
-  moverOf(host.ledger).follow(host);
+  moverOf(host.ledger).follow(host, pod.uid);
 }

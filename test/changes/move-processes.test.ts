@@ -1,11 +1,13 @@
 // needs: machine
 import { describe, expect, it } from 'vitest';
+import { takeOver } from '../../lib/admission/grants/transfer.js';
+import { answerMoves } from '../../lib/changes/mover.js';
 import type { Manager } from '../../lib/index.js';
 import { changed } from '../support/changed.js';
 import { agentOn, isAnnounced } from '../support/changing-grants.js';
 import { errorOf } from '../support/error-of.js';
 import { GI, machineOf } from '../support/memory-machine.js';
-import { move } from '../support/moves.mjs';
+import { hostOf, move } from '../support/moves.mjs';
 import { simulate } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
 
@@ -45,6 +47,23 @@ describe('a grant of another process', () => {
     const { uid } = await owner.tell('acquire', MOVER);
     await move(manager, uid, SECOND, { for: 'asker' });
     expect(grantsOf(manager)).toEqual({ mover: '4-5', asker: '0-1' });
+  });
+
+  it('is moved only once the program that takes it over can listen', async () => {
+    const stateDir = makeStateDir();
+    const [manager, other] = [await open(stateDir), await agentIn(stateDir)];
+    const { uid } = await other.tell('acquire', { ...MOVER, movable: { notice: 60_000 } });
+    // From now on this process looks for moves.
+    await manager.acquire({ cpu: 1, movable: true });
+    const host = hostOf(manager);
+    const pod = await takeOver(host, await other.tell('transfer', { uid }));
+    const moving = other.tell('move', { uid, to: SECOND, for: 'asker' });
+    await changed(manager, () => isAnnounced(manager));
+    const heard: string[] = [];
+    manager.grant(uid).on('move', ({ cpus }) => void heard.push(String(cpus)));
+    answerMoves(host, pod);
+    await moving;
+    expect(heard).toEqual(['4-5']);
   });
 
   it('stays when its process does not answer within the notice', async () => {
