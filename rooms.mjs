@@ -168,8 +168,9 @@ export const HOUSES = {
       'memory policies and buffers',
       on('memory-only-node', 'newer-kernel', 'memory-tiers'),
     ),
-    room('process', 135, 'execve(2), and random UUIDs', {
-      because: 'uids come from the kernel without a file',
+    room('process', 210, 'execve(2), what hears of the end, and random UUIDs', {
+      because:
+        'the shell that hears of the end of a command is started here, which took Node some milliseconds',
     }),
     room('threads', 2060, 'affinity and roles of threads', {
       ...on('64-cpus', 'isolated', 'newer-kernel', 'sixteen'),

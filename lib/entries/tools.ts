@@ -26,6 +26,7 @@ export { parseProcStat } from '../base/text/proc-stat.js';
 export { quoted, shellWord } from '../base/text/shell-word.js';
 export { findHierarchy, type Hierarchy, neededHierarchy } from '../cgroups/files/hierarchies.js';
 export { cgroupFolder, limitsOf } from '../cgroups/limits.js';
+export { startReaper } from '../children/reaper.js';
 export { cpusOfGrants } from '../decision/grant-info.js';
 export { checkDeviceSelection, PATTERN_FIELDS } from '../input/devices.js';
 export { AIMED_LEVELS } from '../input/enforcement-options.js';
@@ -79,16 +80,10 @@ export function checkAcquireOptions(options: AcquireOptions): void {
  * @throws ERR_INVALID_POD, which names the field; ERR_INVALID_QUANTITY; ERR_INVALID_OPTION for an
  *   unknown key of a plain pod
  */
-export function parsePod(pod: PodSpec): PodRequest {
-  return parse(pod);
-}
+export const parsePod = (pod: PodSpec): PodRequest => parse(pod);
 
 /** True for the name of a resource that devices have, such as `example.com/nic`. */
-export function isExtendedResource(resource: string): boolean {
-  return isExtended(resource);
-}
+export const isExtendedResource = (resource: string): boolean => isExtended(resource);
 
 /** Watches the grants of a state. */
-export function watchGrants(view: ManagerView): GrantWatch {
-  return new late.GrantWatch(view);
-}
+export const watchGrants = (view: ManagerView): GrantWatch => new late.GrantWatch(view);
