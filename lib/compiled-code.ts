@@ -4,12 +4,13 @@
 import type { Stats } from 'node:fs';
 import type { Module } from 'node:module';
 import type { Script } from 'node:vm';
+import { loadAddon } from './base/load-addon.js';
+import type { Native } from './base/native-surface.js';
 
 const { isAscii } = process.getBuiltinModule('node:buffer');
-const { closeSync, constants, fstatSync, openSync, readFileSync, readSync, statSync } =
+const { closeSync, constants, existsSync, fstatSync, openSync, readFileSync, readSync, statSync } =
   process.getBuiltinModule('node:fs');
 const { basename, dirname, join } = process.getBuiltinModule('node:path');
-const { crc32 } = process.getBuiltinModule('node:zlib');
 const vm = process.getBuiltinModule('node:vm');
 
 type AnyFunction = (...args: any[]) => unknown;
@@ -54,22 +55,59 @@ function isUnusual(): boolean {
   );
 }
 
-const HEAD_BYTES = 8;
+// The function around a module.
+const [PROLOGUE, EPILOGUE] = Modules.wrap('\0').split('\0') as [string, string];
 
-/**
- * Checksums of compiled code, and of its source with its path: V8 compares only the length of the
- * source, and stack traces have the path that it was compiled with.
- */
-function headOf(code: Uint8Array, file: string, source: Uint8Array): Buffer {
-  const head = Buffer.alloc(HEAD_BYTES);
-  head.writeUInt32LE(crc32(code), 0);
-  head.writeUInt32LE(crc32(source, crc32(file)), 4);
-  return head;
+const wrapped = (source: Uint8Array) => Buffer.concat([Buffer.from(PROLOGUE), source, Buffer.from(EPILOGUE)]);
+
+// A checksum of all that follows, and how long the code and the wrapped source are. V8 would copy code
+// that does not begin at a multiple of 8.
+const HEAD_BYTES = 16;
+
+let addon: Pick<Native, 'fingerprint'> | undefined;
+
+/** As the addon makes it: that of `node:zlib` would load all streams of Node. */
+function checksumOf(bytes: Buffer): number {
+  if (!addon) {
+    const require = Modules.createRequire(import.meta.filename);
+    const own = dirname(import.meta.dirname);
+    // Another package has none of its own.
+    const folder = existsSync(join(own, 'build')) ? own : dirname(require.resolve('numalign/package.json'));
+    addon = loadAddon(folder, require) as typeof addon;
+  }
+  return addon!.fingerprint(bytes.subarray(4));
 }
 
-/** A file of compiled code. `file`: the path of its source. */
-export const compiledFile = (code: Uint8Array, file: string, source: Uint8Array): Buffer =>
-  Buffer.concat([headOf(code, file, source), code]);
+/**
+ * A file of compiled code. It has its source, and the path of that: V8 compares only the length of the
+ * source, and stack traces have the path that it was compiled with.
+ */
+export function compiledFile(code: Buffer, file: string, source: Uint8Array): Buffer {
+  const text = wrapped(source);
+  const bytes = Buffer.concat([Buffer.alloc(HEAD_BYTES), code, text, Buffer.from(file)]);
+  bytes.writeUInt32LE(code.length, 4);
+  bytes.writeUInt32LE(text.length, 8);
+  bytes.writeUInt32LE(checksumOf(bytes), 0);
+  return bytes;
+}
+
+/** A wrapped source, and what V8 has compiled of it. */
+interface Compiled {
+  readonly text: Buffer;
+  readonly code?: Buffer;
+}
+
+/** What {@link compiledFile} has made of this source; undefined for anything else. */
+function compiledIn(bytes: Buffer, file: string, source: Uint8Array): Compiled | undefined {
+  if (bytes.length < HEAD_BYTES || bytes.readUInt32LE(0) !== checksumOf(bytes)) return undefined;
+  const textAt = HEAD_BYTES + bytes.readUInt32LE(4);
+  const fileAt = textAt + bytes.readUInt32LE(8);
+  const text = bytes.subarray(textAt, fileAt);
+  const isOfSource =
+    bytes.toString('utf8', fileAt) === file &&
+    text.subarray(PROLOGUE.length, -EPILOGUE.length).equals(source);
+  return isOfSource ? { text, code: bytes.subarray(HEAD_BYTES, textAt) } : undefined;
+}
 
 // Only root or this user can write to it.
 const isTrusted = ({ uid, mode }: Stats) => (uid === 0 || uid === process.geteuid!()) && (mode & 0o022) === 0;
@@ -77,15 +115,13 @@ const isTrusted = ({ uid, mode }: Stats) => (uid === 0 || uid === process.geteui
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** The compiled code at `path` if it is trusted, and of this source. */
-function codeIn(path: string, file: string, source: Uint8Array): Buffer | undefined {
+function compiledAt(path: string, file: string, source: Uint8Array): Compiled | undefined {
   const fd = openSync(path, FLAGS);
   try {
     const stats = fstatSync(fd);
     if (!stats.isFile() || !isTrusted(stats)) return undefined;
-    const bytes = Buffer.allocUnsafe(stats.size);
-    if (readSync(fd, bytes) < HEAD_BYTES) return undefined;
-    const code = bytes.subarray(HEAD_BYTES);
-    return headOf(code, file, source).equals(bytes.subarray(0, HEAD_BYTES)) ? code : undefined;
+    const bytes = Buffer.allocUnsafeSlow(stats.size);
+    return compiledIn(bytes.subarray(0, readSync(fd, bytes)), file, source);
   } finally {
     closeSync(fd);
   }
@@ -94,12 +130,12 @@ function codeIn(path: string, file: string, source: Uint8Array): Buffer | undefi
 const trustedFolders = new Set<string>();
 
 /** The compiled code of this source, as of the one in `file`; undefined where there is none. */
-function compiledCode(file: string, source: Uint8Array): Buffer | undefined {
+function compiledOf(file: string, source: Uint8Array): Compiled | undefined {
   // The folder of this file is dist/.
   const folder = compiledFolder(dirname(import.meta.dirname));
   if (!trustedFolders.has(folder) && !isTrusted(statSync(folder))) return undefined;
   trustedFolders.add(folder);
-  return codeIn(join(folder, `${basename(file)}.bin`), file, source);
+  return compiledAt(join(folder, `${basename(file)}.bin`), file, source);
 }
 
 // V8 has options that change its code, so that it rejects all files.
@@ -112,19 +148,13 @@ function requireOf(file: string): NodeJS.Require {
   return Object.assign(find, require);
 }
 
-// The function around a module. Strings would be copied once more to join them.
-const [PROLOGUE, EPILOGUE] = Modules.wrap('\0')
-  .split('\0')
-  .map((text) => Buffer.from(text)) as [Buffer, Buffer];
-
 /**
  * Loads a module as require() does.
- * @param cachedData compiled code, which V8 may reject
- * @returns what V8 has compiled, to which functions are added as they are called
+ * @returns what V8 has compiled, to which functions are added as they are called. It may reject code.
  */
-export function loadModule(file: string, parent: Module, source: Buffer, cachedData?: Buffer): Script {
-  const bytes = Buffer.concat([PROLOGUE, source, EPILOGUE]);
-  const script = new vm.Script(bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8'), {
+export function loadModule(file: string, parent: Module, source: Buffer, compiled?: Compiled): Script {
+  const { text, code: cachedData } = compiled ?? { text: wrapped(source) };
+  const script = new vm.Script(text.toString(isAscii(text) ? 'latin1' : 'utf8'), {
     filename: file,
     // Columns are those of the file.
     columnOffset: -PROLOGUE.length,
@@ -160,8 +190,8 @@ export function loadCompiled(parent: Module, paths: readonly string[]): void {
       const file = join(dirname(parent.filename), path);
       if (isRejected || Modules._cache[file]) continue;
       const source = readFileSync(file);
-      const code = compiledCode(file, source);
-      if (code) loadModule(file, parent, source, code);
+      const compiled = compiledOf(file, source);
+      if (compiled) loadModule(file, parent, source, compiled);
     }
   } catch {
     // There is none, mostly.
@@ -186,7 +216,7 @@ export function loadLater(parent: Module, path: string): () => unknown {
     const source = fd === undefined ? undefined : unlessThrown(() => readFileSync(fd));
     if (!source) return parent.require(path);
     closeSync(fd!);
-    loadModule(file, parent, source, isRejected ? undefined : unlessThrown(() => compiledCode(file, source)));
+    loadModule(file, parent, source, isRejected ? undefined : unlessThrown(() => compiledOf(file, source)));
     return Modules._cache[file]!.exports;
   };
   let exports: unknown;
