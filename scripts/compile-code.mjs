@@ -6,10 +6,11 @@
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
+  closeSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readFileSync,
+  openSync,
   renameSync,
   rmSync,
   writeFileSync,
@@ -45,7 +46,9 @@ function compilersOf(loader, { cache }) {
   const load = (parent, path) => {
     const file = join(dirname(parent.filename), path);
     if (cache[file]) return;
-    const source = readFileSync(file);
+    const fd = openSync(file);
+    const source = loader.readSource(fd);
+    closeSync(fd);
     compilers.set(file, { source, script: loader.loadModule(file, parent, source) });
   };
   loader.loadCompiled = (parent, paths) => {
