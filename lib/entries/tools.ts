@@ -80,10 +80,16 @@ export function checkAcquireOptions(options: AcquireOptions): void {
  * @throws ERR_INVALID_POD, which names the field; ERR_INVALID_QUANTITY; ERR_INVALID_OPTION for an
  *   unknown key of a plain pod
  */
-export const parsePod = (pod: PodSpec): PodRequest => parse(pod);
+export function parsePod(pod: PodSpec): PodRequest {
+  return parse(pod);
+}
 
 /** True for the name of a resource that devices have, such as `example.com/nic`. */
-export const isExtendedResource = (resource: string): boolean => isExtended(resource);
+export function isExtendedResource(resource: string): boolean {
+  return isExtended(resource);
+}
 
 /** Watches the grants of a state. */
-export const watchGrants = (view: ManagerView): GrantWatch => new late.GrantWatch(view);
+export function watchGrants(view: ManagerView): GrantWatch {
+  return new late.GrantWatch(view);
+}
