@@ -63,7 +63,12 @@ const compiledOf = ({ fileName, imports }) => [
 ];
 
 const command = {
-  input: { main: 'lib/main.ts', program: 'lib/program.ts', install: 'lib/install.ts' },
+  input: {
+    main: 'lib/main.ts',
+    program: 'lib/program.ts',
+    reap: 'lib/running/reap.ts',
+    install: 'lib/install.ts',
+  },
   // What else the package depends on stays where npm puts it.
   external: (id) => /^[^./]/.test(id) && !isBundled(id) && !isLate(id),
   plugins: [lateParts(LATE), loadingLess, inAscii, notices],
