@@ -228,8 +228,9 @@ export const HOUSES = {
     room('completion', 290, 'completion of bash, zsh and fish'),
     room('systemd', 175, 'units and set-up files', { ...on('systemd'), because: 'the agent has a unit' }),
     room('agent', 265, 'the agent, and what frees CPUs without it'),
-    room('running', 160, 'how a command runs on its CPUs, and what frees them after it', {
-      because: 'a shell waits for the end of a command that no process watches',
+    room('running', 170, 'how a command runs on its CPUs, and what frees them after it', {
+      because:
+        'a shell waits for the end of a command that no process watches, and starts a file of its own if a member lives',
     }),
     room('commands', 1625, 'the commands', {
       because: 'doctor judges the agent, which has a flag for the token of its page',
