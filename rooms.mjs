@@ -134,7 +134,7 @@ export const HOUSES = {
         'opening and the watch of the state are in this room, and classes that are there before their code',
     }),
     room('opening', 69, 'openManager and pin are doors: they load the rest'),
-    room('.', 310, 'the entry numalign, and compiled code', {
+    room('.', 322, 'the entry numalign, and compiled code', {
       because:
         'an installation keeps compiled code with its source and a checksum of the addon, which spares programs the streams of Node; what few programs come to is loaded later',
     }),

@@ -60,18 +60,17 @@ const [PROLOGUE, EPILOGUE] = Modules.wrap('\0').split('\0') as [string, string];
 
 // While modules are loaded, one after the other, what is read is read to the same pages: the kernel takes
 // longer to clear a new one than it takes to read one.
-const SCRATCH_BYTES = 2 ** 21;
+const HALF_BYTES = 2 ** 20;
 let scratch: Buffer | undefined;
 
-const room = (begin: number, size: number) =>
-  scratch && begin + size <= SCRATCH_BYTES
-    ? scratch.subarray(begin, begin + size)
-    : Buffer.allocUnsafeSlow(size);
+/** Half of what is read to: the source, or its code. */
+const half = (begin: 0 | typeof HALF_BYTES, size: number) =>
+  scratch && size <= HALF_BYTES ? scratch.subarray(begin, begin + size) : Buffer.allocUnsafeSlow(size);
 
 /** The source in this file, in the function. */
 export function readSource(fd: number): Buffer {
   const { size } = fstatSync(fd);
-  const text = room(0, PROLOGUE.length + size + EPILOGUE.length);
+  const text = half(0, PROLOGUE.length + size + EPILOGUE.length);
   text.write(PROLOGUE, 'latin1');
   text.write(EPILOGUE, PROLOGUE.length + readSync(fd, text, PROLOGUE.length, size, 0), 'latin1');
   return text;
@@ -80,7 +79,6 @@ export function readSource(fd: number): Buffer {
 // Checksums of all that follows, of the source and of its path. V8 would copy code that does not begin at
 // a multiple of 8.
 const HEAD_BYTES = 16;
-const ALIGNMENT = 8;
 
 let addon: Pick<Native, 'fingerprint'> | undefined;
 
@@ -139,7 +137,7 @@ const codeAt = (path: string, file: string, source: Buffer) =>
   reading(path, FLAGS, (fd) => {
     const stats = fstatSync(fd);
     if (!stats.isFile() || !isTrusted(stats)) return undefined;
-    const bytes = room(Math.ceil(source.length / ALIGNMENT) * ALIGNMENT, stats.size);
+    const bytes = half(HALF_BYTES, stats.size);
     return codeIn(bytes.subarray(0, readSync(fd, bytes)), file, source);
   });
 
@@ -204,7 +202,7 @@ export function loadCompiled(parent: Module, paths: readonly string[]): void {
   const isOutermost = scratch === undefined;
   try {
     if (!isOfNode(parent)) return;
-    scratch ??= Buffer.allocUnsafeSlow(SCRATCH_BYTES);
+    scratch ??= Buffer.allocUnsafeSlow(2 * HALF_BYTES);
     for (const path of paths) {
       const file = join(dirname(parent.filename), path);
       if (isRejected || Modules._cache[file]) continue;
