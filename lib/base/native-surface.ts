@@ -21,9 +21,10 @@ import type {
 import type {
   AskedMasksCall,
   ConfineMemberCall,
-  NativeAskedMask,
-  NativeConfinement,
+  NativeAskedMasks,
   NativeDeparture,
+  NativeMemberMove,
+  NativeMemberPlan,
   NativeMemberThread,
   NativeMove,
   NativePinOutcome,
@@ -187,17 +188,27 @@ export interface Native {
   /**
    * Records, for later pins, the choices of the threads that run on no grant. `limit`: the CPUs of
    * their cpuset; empty if unknown. A thread that may run on all of them has chosen nothing, and
-   * gets `all`. `known`: the masks of these threads that numalign has set.
+   * gets `all`. `record`: of this process, which has this name.
    */
-  learnAskedMasks(limit: Words, all: Words, known: readonly NativeMemberThread[]): void;
+  learnAskedMasks(limit: Words, all: Words, process: string, record: string): void;
   /** The known choices of threads that are pinned for no grant, with the mask last requested. */
   choices(): NativeMemberThread[];
   /** The choices of the threads of a process; none if it has ended. */
-  askedMasks(call: AskedMasksCall): NativeAskedMask[];
+  askedMasks(call: AskedMasksCall): NativeAskedMasks;
+  /** The record of threads of a process with this name. */
+  memberRecord(process: string, threads: readonly NativeMemberThread[]): string;
+  /** The threads of a record; none if it is not of this process, or damaged. */
+  memberThreads(process: string, record: string): NativeMemberThread[];
   /**
-   * Keeps the threads of a process off `taken` by their masks; undefined if the process has ended.
+   * How to keep the threads of a process off `taken` by their masks; undefined if the process has
+   * ended. Changes nothing.
    */
-  confineMember(call: ConfineMemberCall): NativeConfinement | undefined;
+  planMember(call: ConfineMemberCall): NativeMemberPlan | undefined;
+  /**
+   * Does what the last plan of this environment has found to do; undefined if that was nothing, or
+   * the process has ended. `keepsUndo`: returns {@link NativeMemberMove.putBack}.
+   */
+  moveMember(keepsUndo: boolean): NativeMemberMove | undefined;
   /** True if this process may change the mask of a thread. Changes nothing. */
   mayMove(tid: number): boolean;
   /** The kernel's current list; the same array while the list does not change. */

@@ -14,6 +14,7 @@ import { FolderMadeGroups } from '../cgroups/files/made-groups.js';
 import { cgroupAdvice } from '../input/values/machine-folder.js';
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
+import { identifySelf } from '../processes/process-identity.js';
 import type { Store } from '../state/store.js';
 import { type Cleared, Clearing } from './clearing.js';
 import { compare, levelsNow } from './comparison.js';
@@ -23,6 +24,7 @@ import type { PoolCpuset } from './layout/shared-group.js';
 import { transitionOf } from './layout/transition.js';
 import { bindMemory, type FoundCpusets, fitGroups, MachineConfiner } from './machine-confiner.js';
 import type { UnpinnedThread } from './members/confinement.js';
+import { processName } from './members/member-entry.js';
 import { SharedMembers } from './members/shared-members.js';
 
 class MachineEnforcer {
@@ -72,7 +74,8 @@ class MachineEnforcer {
   learnAskedMasks(settings: MachineSettings): void {
     const { possible, cpus } = this.confiner.topology();
     const limit = this.cpusetsOf(settings)?.cpusOutsideGrants(process.pid) ?? CpuSet.EMPTY;
-    native.learnAskedMasks(limit.words, possible.union(cpus).words, this.members.ownMasks());
+    const all = possible.union(cpus).words;
+    native.learnAskedMasks(limit.words, all, processName(identifySelf()), this.members.ownRecord());
   }
 
   /** Makes this process run in the shared pool from now on. REQUIRES: the lock. */
