@@ -102,14 +102,20 @@ export function oncePerPods<T extends object>(
   update?: (earlier: T, changes: PodListChanges) => T | undefined,
 ): (pods: Pods) => T {
   const number = functions++;
+  const derived = (before: Pods | undefined, pods: Pods): T | undefined => {
+    const earlier = before && (known.get(before)?.answers[number] as T | undefined);
+    if (!earlier) return undefined;
+    const changes = podListChanges(before, pods);
+    const count = changes.removed.length + changes.changed.length + changes.added.length;
+    return 2 * count < pods.length ? update!(earlier, changes) : undefined;
+  };
   const follow = (pods: Pods): T | undefined => {
+    // Most often the list before. A look at a weak reference takes longer.
+    const answer = derived(known.get(pods)?.last?.before, pods);
+    if (answer) return answer;
     for (const each of recent) {
-      const before = each.deref();
-      const earlier = before && (known.get(before)?.answers[number] as T | undefined);
-      if (!earlier) continue;
-      const changes = podListChanges(before, pods);
-      const count = changes.removed.length + changes.changed.length + changes.added.length;
-      if (2 * count < pods.length) return update!(earlier, changes);
+      const found = derived(each.deref(), pods);
+      if (found) return found;
     }
     return undefined;
   };

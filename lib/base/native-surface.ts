@@ -126,7 +126,7 @@ export interface Native {
   pin(call: PinCall): NativePinOutcome;
   /** @throws ERR_ALREADY_PINNED if a thread is pinned for another grant */
   checkNotPinned(tid: number, grant: string): void;
-  undoPin(grant: string, sharedPool: Words): NativeDeparture;
+  undoPin(grant: string, sharedPool: Words): NativeDeparture | undefined;
   /**
    * Undoes the pins of some threads, like {@link undoPin}, for whichever grant they are pinned.
    * `cpus`: the CPUs of the grant.
@@ -253,6 +253,8 @@ export interface Native {
    * Throws ERR_SYSCALL if the kernel refuses; the process is then unchanged.
    */
   execute(program: ProgramCall): never;
+  /** True if /proc shows this process's pid namespace. */
+  isProcOurs(): boolean;
   /** Of version 4, by getrandom(2). @throws ERR_SYSCALL */
   randomUuid(): string;
 

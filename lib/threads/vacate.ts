@@ -39,6 +39,9 @@ function readAgain({ moved, unmovable, guaranteed }: PinResult): PinResult {
   return { moved: moved.map(now), unmovable: unmovable.map(now), guaranteed };
 }
 
+// No thread was pinned.
+const NOBODY_LEFT = Object.freeze({ moved: [], unmovable: [], comeBack: () => {} });
+
 export const NOTHING_MOVED: PinResult = Object.freeze({ moved: [], unmovable: [], guaranteed: true });
 
 /**
@@ -56,7 +59,7 @@ export function leaveGrant(
   const { uid } = pod;
   const group = GrantGroup.of(machine, settings, pod);
   const maskCpus = group?.leave(pool);
-  const outcome = native.undoPin(uid, (maskCpus ?? pool).words);
+  const outcome = native.undoPin(uid, (maskCpus ?? pool).words) ?? NOBODY_LEFT;
   group?.forgetHome();
   const isByMask = maskCpus === undefined || maskCpus === pool;
   const { threads, settled, comeBack } = departureOf(machine, maskCpus && group, outcome, isByMask);

@@ -2,6 +2,7 @@
 #include "addon/convert.h"
 #include "addon/environment.h"
 #include "platform/process/execution.h"
+#include "platform/process/proc_self.h"
 #include "platform/process/random_uuid.h"
 
 namespace numalign::addon {
@@ -30,10 +31,15 @@ Napi::Value random_uuid_binding(const Napi::CallbackInfo& info) {
   return Napi::String::New(info.Env(), unwrap(info.Env(), random_uuid()));
 }
 
+Napi::Value is_proc_ours_binding(const Napi::CallbackInfo& info) {
+  return Napi::Boolean::New(info.Env(), is_proc_ours());
+}
+
 }  // namespace
 
 void export_process(Napi::Env env, Napi::Object exports) {
   exports["execute"] = Napi::Function::New(env, execute_binding);
+  exports["isProcOurs"] = Napi::Function::New(env, is_proc_ours_binding);
   exports["randomUuid"] = Napi::Function::New(env, random_uuid_binding);
 }
 
