@@ -154,10 +154,11 @@ class MachineEnforcer {
       }
       this.confiner.setPartition([state], unpinned);
     });
-    const { stuck, refused, ...confinement } = this.confiner.confine([state], unpinned);
+    const confined = this.confiner.confine([state], unpinned);
+    const { stuck, refused } = confined;
     this.confiner.restoreAskedMasks(state, false);
     // Each notified member does the same, so numalign announces only CPUs that were given back.
-    if (isReopened) this.members.announceReopened([...stuck, ...refused], confinement);
+    if (isReopened) this.members.announceReopened([...stuck, ...refused], confined);
     return { failed: refusal ? [refusal.message] : [], stuck };
   }
 
