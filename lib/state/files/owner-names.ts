@@ -3,8 +3,8 @@
 // first waits for all CPUs: often longer than all else that a first grant takes.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { crc32 } from 'node:zlib';
 import { unlessRefused } from '../../base/errors.js';
+import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 
 const NOTE_FILE = 'owners.note';
@@ -95,7 +95,7 @@ export class OwnerNames {
     return names.reduce((sum, name) => {
       const version = this.owners.version(name);
       if (version === undefined) return sum;
-      return (sum + mixed(crc32(`${name} ${version.slice(0, version.indexOf(':'))}`))) >>> 0;
+      return (sum + mixed(native.crc32(`${name} ${version.slice(0, version.indexOf(':'))}`))) >>> 0;
     }, 0);
   }
 
