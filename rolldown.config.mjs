@@ -3,7 +3,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { defineConfig, rolldown } from 'rolldown';
-import { inAscii, loader, loadingCompiled } from './scripts/bundles.mjs';
+import { inAscii, lateParts, loader, loadingCompiled } from './scripts/bundles.mjs';
 import { comparingErrors } from './scripts/error-facts.mjs';
 
 const common = {
@@ -191,23 +191,15 @@ const esModules = {
 const partsOfNode = {
   name: 'parts-of-node',
   resolveId: (id) => (id.startsWith('node:') ? `\0${id}` : undefined),
-  load: (id) => (id.startsWith('\0node:') ? partOfNode(id.slice(1)) : undefined),
+  load: (id) =>
+    id.startsWith('\0node:') ? `module.exports = process.getBuiltinModule('${id.slice(1)}');` : undefined,
 };
 
-/** Functions of parts that take Node a millisecond or two to load, and most programs do not need. */
+/** Functions that most programs do not need. */
 const LATE = {
   'node:crypto': ['createHash', 'randomUUID'],
   'node:fs/promises': ['readFile'],
 };
-
-function partOfNode(id) {
-  const part = `process.getBuiltinModule('${id}')`;
-  if (!LATE[id]) return `module.exports = ${part};`;
-  const exported = LATE[id].map(
-    (name) => `export const ${name} = (...args) => (part ??= ${part}).${name}(...args);`,
-  );
-  return ['let part;', ...exported].join('\n');
-}
 
 // CommonJS: what could not be loaded, such as for want of a file descriptor, can be loaded later. Node
 // keeps a failed import() for as long as the process lives.
@@ -217,7 +209,7 @@ const shipped = {
   // Some files of LATE_FILES export more than an entry of the package that is in them.
   preserveEntrySignatures: 'allow-extension',
   external: /^(?!node:)[^./\0]/,
-  plugins: [partsOfNode, inAscii, esModules, loadingLate, shortExports],
+  plugins: [lateParts(LATE), partsOfNode, inAscii, esModules, loadingLate, shortExports],
   output: {
     dir: 'dist',
     format: 'cjs',

@@ -170,8 +170,9 @@ export const HOUSES = {
       'memory policies and buffers',
       on('memory-only-node', 'newer-kernel', 'memory-tiers'),
     ),
-    room('process', 135, 'execve(2), and random UUIDs', {
-      because: 'uids come from the kernel without a file',
+    room('process', 210, 'execve(2), what hears of the end, and random UUIDs', {
+      because:
+        'the shell that hears of the end of a command is started here, which took Node some milliseconds',
     }),
     room('threads', 2060, 'affinity and roles of threads', {
       ...on('64-cpus', 'isolated', 'newer-kernel', 'sixteen'),
@@ -227,8 +228,9 @@ export const HOUSES = {
     room('completion', 290, 'completion of bash, zsh and fish'),
     room('systemd', 175, 'units and set-up files', { ...on('systemd'), because: 'the agent has a unit' }),
     room('agent', 265, 'the agent, and what frees CPUs without it'),
-    room('running', 160, 'how a command runs on its CPUs, and what frees them after it', {
-      because: 'a shell waits for the end of a command that no process watches',
+    room('running', 170, 'how a command runs on its CPUs, and what frees them after it', {
+      because:
+        'a shell waits for the end of a command that no process watches, and starts a file of its own if a member lives',
     }),
     room('commands', 1625, 'the commands', {
       because: 'doctor judges the agent, which has a flag for the token of its page',

@@ -12,10 +12,12 @@ import { pageOf, sectionOf } from './support/document.mjs';
 import { cpuTime, ownTime } from './support/machine-load.mjs';
 import { measureLess } from './support/measure.mjs';
 import { onPackages, packagesAt } from './support/packages.mjs';
+import { leaveSettingsOut } from './support/settings.mjs';
 import { inTerminal, tablesOf } from './support/tables.mjs';
 import { judged, TARGETS, unmeasuredRows } from './support/targets.mjs';
 import { percent } from './support/units.mjs';
 
+leaveSettingsOut();
 const folder = new URL('.', import.meta.url);
 const scenarios = new Map();
 for (const file of readdirSync(folder).sort()) {

@@ -11,6 +11,24 @@ export const inAscii = {
   },
 };
 
+/**
+ * Parts of Node as modules of the bundle, by the functions that are called of them: each is loaded at
+ * the first call, since that takes up to two milliseconds.
+ */
+export const lateParts = (functions) => ({
+  name: 'late-parts',
+  resolveId: (id) => (id in functions ? `\0${id}` : undefined),
+  load: (id) => (id.slice(1) in functions ? latePart(id.slice(1), functions[id.slice(1)]) : undefined),
+});
+
+function latePart(id, names) {
+  const part = `process.getBuiltinModule('${id}')`;
+  const exported = names.map(
+    (name) => `export const ${name} = (...args) => (part ??= ${part}).${name}(...args);`,
+  );
+  return ['let part;', ...exported].join('\n');
+}
+
 /** The banner of files that load `filesOf(chunk)` from compiled code, before they require these. */
 export const loadingCompiled = (filesOf) => (chunk) => {
   const up = chunk.fileName.includes('/') ? '..' : '.';

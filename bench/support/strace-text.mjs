@@ -1,4 +1,4 @@
-// Reads the output of strace -f: the system calls of a process between two marks.
+// Reads the output of strace -f: the system calls of a process between two marks, or of all processes.
 
 // Threads use these to wait for each other, and V8 to get memory and read clocks.
 const OWN_OF_NODE =
@@ -37,4 +37,21 @@ export function callsOf(text) {
     current.set(call, (current.get(call) ?? 0) + 1);
   }
   return operations;
+}
+
+const END = /^(\d+) +\+\+\+ /;
+
+/** How many calls were made until the first process of the log ended, and by what it left running. */
+export function callsUntilEnd(text) {
+  const counts = { calls: 0, leftCalls: 0 };
+  let first;
+  let hasEnded = false;
+  for (const line of text.split('\n')) {
+    const [, process, , call] = LINE.exec(line) ?? [];
+    first ??= process;
+    hasEnded ||= END.exec(line)?.[1] === first;
+    // A resumed call was counted where it began.
+    if (call !== undefined) counts[hasEnded ? 'leftCalls' : 'calls']++;
+  }
+  return counts;
 }

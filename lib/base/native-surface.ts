@@ -260,6 +260,11 @@ export interface Native {
   execute(program: ProgramCall): never;
   /** True if /proc shows this process's pid namespace. */
   isProcOurs(): boolean;
+  /**
+   * Starts a program whose descriptor 3 is the end of a pipe, and waits until it has left another
+   * process reading that. Returns the other end, which execve(2) closes. @throws ERR_SYSCALL
+   */
+  startReaper(file: string, args: readonly string[], environment: readonly string[]): number;
   /** Of version 4, by getrandom(2). @throws ERR_SYSCALL */
   randomUuid(): string;
 

@@ -35,12 +35,8 @@ export function executeWith(
   args: readonly string[],
   options: ExecOptions,
 ): never {
-  const {
-    env = process.env,
-    argv0 = command,
-    threadCounts: counts,
-    descriptors = [],
-  } = checkNames(options, ['env', 'argv0', 'threadCounts', 'descriptors'], 'exec');
+  const given = checkNames(options, ['env', 'argv0', 'threadCounts', 'descriptors'], 'exec');
+  const { env = process.env, argv0 = command, threadCounts: counts, descriptors = [] } = given;
   const valid = 'the name of a program';
   checkText('command', command, valid);
   if (command === '') invalidOption('command', command, valid);
@@ -49,11 +45,10 @@ export function executeWith(
   const environment = Object.entries(environmentOf(inheritance, env, counts)).flatMap(([name, value]) =>
     value === undefined ? [] : [`${name}=${value}`],
   );
-  const { ownerFd } = inheritance;
   for (const variable of environment) checkText('env', variable);
   if (!Array.isArray(descriptors) || !descriptors.every((fd) => Number.isInteger(fd) && fd >= 0))
     invalidOption('descriptors', descriptors, 'a list of open descriptors');
-  const passed = [...descriptors, ...passedDescriptors(env), ...(ownerFd === undefined ? [] : [ownerFd])];
+  const passed = [...descriptors, ...passedDescriptors(env), inheritance.ownerFd ?? []].flat();
   return native.execute({ file: command, args: [argv0, ...args], environment, descriptors: passed });
 }
 

@@ -45,11 +45,10 @@ export function spawnWith(
   ...rest: [Arguments<GrantSpawnOptions>, GrantSpawnOptions | undefined]
 ): ChildProcess {
   const { args, counts, options } = parse(rest);
-  const { stdio = 'pipe' } = options;
   return process.getBuiltinModule('node:child_process').spawn(command, args, {
     ...options,
     env: environmentOf(inheritance, options.env, counts),
-    stdio: withLock(Array.isArray(stdio) ? stdio : [stdio, stdio, stdio], inheritance.ownerFd),
+    stdio: withLock(options.stdio, inheritance.ownerFd),
   });
 }
 
@@ -88,8 +87,8 @@ export function forkStreams(
 type Streams = Exclude<StdioOptions, string>;
 
 // The lock follows the standard streams, which default to pipes.
-function withLock(stdio: Streams, ownerFd: number | undefined): Streams {
-  const streams = [...stdio];
+function withLock(stdio: StdioOptions = 'pipe', ownerFd: number | undefined): Streams {
+  const streams: Streams = Array.isArray(stdio) ? [...stdio] : [stdio, stdio, stdio];
   while (streams.length < 3) streams.push('pipe');
   if (ownerFd !== undefined) streams.push(ownerFd);
   return streams;

@@ -26,6 +26,7 @@ export { parseProcStat } from '../base/text/proc-stat.js';
 export { quoted, shellWord } from '../base/text/shell-word.js';
 export { findHierarchy, type Hierarchy, neededHierarchy } from '../cgroups/files/hierarchies.js';
 export { cgroupFolder, limitsOf } from '../cgroups/limits.js';
+export { startReaper } from '../children/reaper.js';
 export { cpusOfGrants } from '../decision/grant-info.js';
 export { checkDeviceSelection, PATTERN_FIELDS } from '../input/devices.js';
 export { AIMED_LEVELS } from '../input/enforcement-options.js';

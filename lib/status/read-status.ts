@@ -73,7 +73,8 @@ function grantsOf(
   present: CpusNow,
   isAlive: StateReading['isAlive'],
 ): GrantStatus[] {
-  const survivors = survivorsOf(mortalOwners(state.pods));
+  // A dead owner has none: to look for them is to look at all files that all processes have open.
+  const survivors = survivorsOf(mortalOwners(state.pods.filter(isAlive)));
   const hugepages = freeOfBooked(state, topology);
   const flagsOf = flagsOfEach({ state, topology, resources, present, hugepages });
   return state.pods.map((pod) => ({

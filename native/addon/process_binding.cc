@@ -1,9 +1,10 @@
-// Replaces the process by another program, and makes uids. See platform/process.
+// Replaces the process by another program, starts its reaper, and makes uids. See platform/process.
 #include "addon/convert.h"
 #include "addon/environment.h"
 #include "platform/process/execution.h"
 #include "platform/process/proc_self.h"
 #include "platform/process/random_uuid.h"
+#include "platform/process/reaper.h"
 
 namespace numalign::addon {
 namespace {
@@ -27,6 +28,15 @@ void execute_binding(const Napi::CallbackInfo& info) {
   throw_error(info.Env(), execute(program));
 }
 
+// (file, arguments, environment): the descriptor of the other end
+Napi::Value start_reaper_binding(const Napi::CallbackInfo& info) {
+  const auto file = to_string(info[0], "file");
+  const auto arguments = to_list<std::string>(info[1], "arguments", to_string);
+  const auto environment = to_list<std::string>(info[2], "environment", to_string);
+  UniqueFd fd = unwrap(info.Env(), start_reaper(file, arguments, environment));
+  return Napi::Number::New(info.Env(), fd.release());
+}
+
 Napi::Value random_uuid_binding(const Napi::CallbackInfo& info) {
   return Napi::String::New(info.Env(), unwrap(info.Env(), random_uuid()));
 }
@@ -40,6 +50,7 @@ Napi::Value is_proc_ours_binding(const Napi::CallbackInfo& info) {
 void export_process(Napi::Env env, Napi::Object exports) {
   exports["execute"] = Napi::Function::New(env, execute_binding);
   exports["isProcOurs"] = Napi::Function::New(env, is_proc_ours_binding);
+  exports["startReaper"] = Napi::Function::New(env, start_reaper_binding);
   exports["randomUuid"] = Napi::Function::New(env, random_uuid_binding);
 }
 

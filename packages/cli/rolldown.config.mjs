@@ -3,7 +3,7 @@
 // need is imported where they need it. CommonJS starts sooner than ES modules.
 import { readFileSync } from 'node:fs';
 import { defineConfig } from 'rolldown';
-import { inAscii, loader, loadingCompiled } from '../../scripts/bundles.mjs';
+import { inAscii, lateParts, loader, loadingCompiled } from '../../scripts/bundles.mjs';
 
 // Every command needs them.
 const OTHERS = ['commander', 'picocolors'];
@@ -23,6 +23,39 @@ const notices = {
   },
 };
 
+/** What others do when they are loaded, and what they do in its place: Node takes milliseconds for each. */
+const INSTEAD = {
+  // terminal.ts chooses the colours.
+  'picocolors.js': ['(p.stdout || {}).isTTY', 'false'],
+  // Only for commands in files of their own.
+  'commander/lib/command.js': [
+    "require('node:child_process')",
+    "{ spawn: (...args) => process.getBuiltinModule('node:child_process').spawn(...args) }",
+  ],
+};
+
+const loadingLess = {
+  name: 'loading-less',
+  transform(code, id) {
+    const file = Object.keys(INSTEAD).find((name) => id.endsWith(`/${name}`));
+    if (file === undefined) return undefined;
+    const [what, instead] = INSTEAD[file];
+    if (!code.includes(what)) throw new Error(`${id} has no ${what} any more`);
+    return code.replace(what, instead);
+  },
+};
+
+// `numalign run` needs none of these before the program takes its place.
+const LATE = {
+  'node:child_process': ['spawn', 'spawnSync'],
+  'node:crypto': ['createHash', 'randomUUID', 'timingSafeEqual'],
+  'node:fs/promises': ['copyFile', 'link', 'mkdir', 'open', 'readFile', 'rename', 'rm', 'writeFile'],
+  'node:net': ['isIP', 'isIPv4', 'isIPv6'],
+  'node:tty': ['isatty'],
+};
+
+const isLate = (id) => id.replace('\0', '') in LATE;
+
 // What start() loads next is as large as what all share.
 const compiledOf = ({ fileName, imports }) => [
   ...imports.filter((name) => name.startsWith('shared-')),
@@ -30,10 +63,15 @@ const compiledOf = ({ fileName, imports }) => [
 ];
 
 const command = {
-  input: { main: 'lib/main.ts', program: 'lib/program.ts', install: 'lib/install.ts' },
+  input: {
+    main: 'lib/main.ts',
+    program: 'lib/program.ts',
+    reap: 'lib/running/reap.ts',
+    install: 'lib/install.ts',
+  },
   // What else the package depends on stays where npm puts it.
-  external: (id) => /^[^./]/.test(id) && !isBundled(id),
-  plugins: [inAscii, notices],
+  external: (id) => /^[^./]/.test(id) && !isBundled(id) && !isLate(id),
+  plugins: [lateParts(LATE), loadingLess, inAscii, notices],
   platform: 'node',
   transform: { target: 'es2022' },
   output: {

@@ -23,7 +23,8 @@ const { growthExponent } = await support('growth-exponent');
 const { comparison } = await support('comparison');
 const { pageOf, sectionOf } = await support('document');
 const { percentilePicture } = await import(`${ROOT}bench/latency/percentile-picture.mjs`);
-const { callsOf } = await support('strace-text');
+const { callsOf, callsUntilEnd } = await support('strace-text');
+const { leaveSettingsOut } = await support('settings');
 const { memoriesOf, pairsOf } = await import(`${ROOT}bench/locality.mjs`);
 
 let folder: string;
@@ -32,12 +33,14 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-function bench(...args: string[]) {
+const bench = (...args: string[]) => benchWith({}, ...args);
+
+function benchWith(env: NodeJS.ProcessEnv, ...args: string[]) {
   return spawnSync(process.execPath, ['--expose-gc', 'bench/run.mjs', ...args], {
     cwd: ROOT,
     encoding: 'utf8',
     // The figures do not matter.
-    env: { ...process.env, NUMALIGN_BENCH_ROUNDS: '2' },
+    env: { ...process.env, NUMALIGN_BENCH_ROUNDS: '2', ...env },
   });
 }
 
@@ -132,6 +135,33 @@ describe('An option', () => {
     const { status, stderr } = bench(...args);
     expect(status).toBe(2);
     expect(stderr).toContain(said);
+  });
+});
+
+describe('The environment', () => {
+  it('of what is measured lacks the settings of Node, and nothing else', () => {
+    const env = { PATH: '/bin', NODE_OPTIONS: '', NODE_EXTRA_CA_CERTS: '/certs', UV_THREADPOOL_SIZE: '9' };
+    const others = { MY_NODE_ENV: 'x', NUMALIGN_BENCH_ROUNDS: '2' };
+    const all = { ...env, ...others };
+    leaveSettingsOut(all);
+    expect(all).toEqual({ PATH: '/bin', ...others });
+  });
+
+  it('is that of every program that the benchmarks start', () => {
+    const preload = join(folder, 'preload.cjs');
+    const log = join(folder, 'started');
+    writeFileSync(
+      preload,
+      `require('node:fs').appendFileSync(${JSON.stringify(log)}, process.argv[1] + '\\n')`,
+    );
+    mkdirSync(join(folder, 'dist'));
+    writeFileSync(join(folder, 'dist/index.js'), 'export {};');
+    const args = ['take', '--check', '--turns', '1', '--package', folder];
+    // It starts a program for each package.
+    const { stderr } = benchWith({ NODE_OPTIONS: `--require ${preload}` }, ...args);
+    expect(stderr).toContain('take: ERR_SCENARIO');
+    // Only of the first.
+    expect(readFileSync(log, 'utf8')).toBe(`${ROOT}bench/run.mjs\n`);
   });
 });
 
@@ -290,6 +320,22 @@ describe('A trace of system calls', () => {
     expect([...counts].map(([name, all]) => [name, all.map((calls) => Object.fromEntries(calls))])).toEqual([
       ['admit', [{ read: 2, fstat: 1 }, {}]],
     ]);
+  });
+
+  it('has the calls of all processes before and after the end of the first', () => {
+    const text = [
+      '10 execve("/bin/sh", ["sh"], 0x7 /* 3 vars */) = 0',
+      '10 vfork( <unfinished ...>',
+      '11 read(3,  <unfinished ...>',
+      '10 <... vfork resumed>) = 11',
+      '12 +++ exited with 0 +++',
+      '10 exit_group(0) = ?',
+      '10 +++ exited with 0 +++',
+      '11 <... read resumed>"", 1) = 0',
+      '11 close(3) = 0',
+      '11 +++ exited with 0 +++',
+    ].join('\n');
+    expect(callsUntilEnd(text)).toEqual({ calls: 4, leftCalls: 1 });
   });
 });
 

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <utility>
 
+#include "platform/process/pointers.h"
 #include "platform/syscall.h"
 
 namespace numalign {
@@ -87,14 +88,6 @@ class DefaultSignals {
   std::vector<std::pair<int, struct sigaction>> ignored_;
   sigset_t blocked_{};
 };
-
-std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 }  // namespace
 

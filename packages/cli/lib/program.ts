@@ -1,5 +1,5 @@
 // The program: its commands and their common settings.
-import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import type { Command } from 'commander';
 import { useStateDirVariable } from './arguments/state-dir.js';
 import { addAdmit } from './commands/admit.js';
@@ -28,10 +28,8 @@ import { fillProse } from './terminal/text.js';
 
 export { fillProse };
 
-function version(): string {
-  const file = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(file) as { version: string }).version;
-}
+// Node keeps it, which main.ts has read.
+const version = () => (createRequire(import.meta.url)('../package.json') as { version: string }).version;
 
 // In the order of the help, each with its line in the list of commands.
 const COMMANDS: Readonly<Record<string, readonly [add: (program: Command) => unknown, summary: string]>> = {

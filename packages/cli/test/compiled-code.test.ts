@@ -10,8 +10,21 @@ import { newFolder } from './numalign.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 
-/** Prints, at the end, which files were loaded, and whether from compiled code. */
+/**
+ * Prints, at the end, which files were loaded, and whether from compiled code; and which parts of Node
+ * when another program was to take the place of this one.
+ */
 const RECORD = `
+  const { dlopen, moduleLoadList } = process;
+  let parts = [];
+  process.dlopen = (module, ...rest) => {
+    dlopen.call(process, module, ...rest);
+    const { execute } = module.exports;
+    module.exports.execute = (program) => {
+      parts = [...moduleLoadList];
+      return execute(program);
+    };
+  };
   const vm = require('node:vm');
   const compiled = [];
   vm.Script = class extends vm.Script {
@@ -22,7 +35,7 @@ const RECORD = `
   };
   process.on('exit', () => {
     const files = Object.keys(require.cache).filter((file) => file !== __filename);
-    process.stderr.write('\\n' + JSON.stringify({ files, compiled }));
+    process.stderr.write('\\n' + JSON.stringify({ files, compiled, parts }));
   });`;
 
 class Installed {
@@ -55,10 +68,14 @@ class Installed {
       env: { ...process.env, NODE_V8_COVERAGE: undefined },
     });
     const lines = stderr.split('\n');
-    const { files, compiled } = JSON.parse(lines.pop()!) as { files: string[]; compiled: string[] };
+    const { files, compiled, parts } = JSON.parse(lines.pop()!) as Record<
+      'files' | 'compiled' | 'parts',
+      string[]
+    >;
     const names = (paths: string[]) =>
       paths.map((path) => basename(path).replace(/-[\w-]{8}\.cjs$/, '')).sort();
-    return { status, stdout, stderr: lines.join('\n'), files: names(files), compiled: names(compiled) };
+    const loaded = { files: names(files), compiled: names(compiled), parts };
+    return { status, stdout, stderr: lines.join('\n'), ...loaded };
   }
 
   /** A run whose program the kernel refuses, so that the command is there at the end. */
@@ -99,6 +116,15 @@ describe('the command', () => {
     expect(files.filter((name) => !/\.(node|json)$/.test(name))).toEqual(
       [...OF_COMMAND, ...OF_LIBRARY, 'compiled-code.cjs', 'compiled-code.cjs'].sort(),
     );
+  });
+
+  it('makes no stream for a program that takes its place, and loads no part of Node for other commands', () => {
+    const { stderr, parts } = new Installed().runRefused();
+    expect(stderr).toMatch(/^numalign: CPU \d+ on /);
+    expect(parts).toContain('NativeModule fs');
+    const others =
+      /^NativeModule (child_process|net|tty|readline|fs\/promises|crypto|internal\/fs\/sync_write_stream)$/;
+    expect(parts.filter((name) => others.test(name))).toEqual([]);
   });
 
   it.each(['--version', '-V'])('loads nothing to say its version: %s', (option) => {

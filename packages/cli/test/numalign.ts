@@ -58,7 +58,8 @@ export function endReapers(folder: string): void {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-      if (args.includes('--dead') && args.includes(folder)) process.kill(Number(pid), 'SIGKILL');
+      if (args.some((arg) => arg.endsWith('/reap.cjs')) && args.includes(folder))
+        process.kill(Number(pid), 'SIGKILL');
     } catch {
       // It has ended.
     }

@@ -2,6 +2,7 @@
 // Who gets CPUs back, when, although no process watches: a shared member that knows nothing.
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { affinity } from 'numalign/diagnostics';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { newFolder, numalign, type Running, start, until } from './numalign.js';
@@ -38,6 +39,11 @@ const reapers = () =>
     }
   });
 
+async function grantsOnRecord(): Promise<readonly object[]> {
+  const { stdout } = await numalign(['status', '--state-dir', folder, '--output', 'json']);
+  return (JSON.parse(stdout) as { grants: object[] }).grants;
+}
+
 describe('a command in place of numalign', () => {
   it.each([
     ['ends by itself', 'echo up; read line', undefined],
@@ -65,6 +71,23 @@ describe('a command in place of numalign', () => {
     const { ended, output } = run('--', 'python3', '-c', 'import os; os.waitpid(-1, 0)');
     await ended;
     expect(output.stderr).toContain('ChildProcessError');
+  });
+
+  it('starts nothing at its end where no member lives, also if some have lived', async () => {
+    process.kill(member, 'SIGKILL');
+    await until(() => !existsSync(`/proc/${member}`), 'the end of the member');
+    await run('--', 'true').ended;
+    await until(() => reapers().length === 0, 'the end of the reaper');
+    // The next process that opens the folder takes it back.
+    expect(await grantsOnRecord()).toMatchObject([{ alive: false }]);
+  });
+
+  it('starts numalign for a member that it cannot see', async () => {
+    process.kill(member, 'SIGKILL');
+    await until(() => !existsSync(`/proc/${member}`), 'the end of the member');
+    // Of another pid namespace.
+    await run('--', 'touch', join(folder, 'members', `p${member}-1-1-r`)).ended;
+    await until(async () => (await grantsOnRecord()).length === 0, 'the release of the grant');
   });
 
   it('leaves no file where the folder has gone', async () => {

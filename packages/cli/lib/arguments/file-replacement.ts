@@ -1,5 +1,6 @@
 // Replaces several files, all or none.
-import { constants, copyFile, type FileHandle, link, open, rename, rm } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { copyFile, type FileHandle, link, open, rename, rm } from 'node:fs/promises';
 
 // The mode of the kubelet's files.
 const MODE = 0o600;

@@ -22,7 +22,7 @@ import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
 import { openingLines, warningLines } from '../pages/pod-text.js';
 import { quietLines, quietText } from '../pages/quiet-text.js';
 import { becomeCommand, superviseCommand } from '../running/command-end.js';
-import { printToStderr, tell as tellLine } from '../terminal/output.js';
+import { messageLine, printToStderr, tell as tellLine } from '../terminal/output.js';
 import { errorJson } from '../terminal/report-error.js';
 import { dieOf } from '../terminal/signals.js';
 import { jsonLine } from '../terminal/text.js';
@@ -153,17 +153,16 @@ async function run(command: string, args: readonly string[], flags: RunFlags & C
   nameAfter(command, args, isSupervised);
   if (!isSupervised) delayNotices(NOTICE_DELAY_MS);
   const { manager, grant } = await acquire(flags, tell);
-  const present = () => {
-    if (flags.silent) return;
-    if (flags.output === 'json') printToStderr(jsonLine(grant));
-    else grantLines(grant).forEach(tell);
+  const presentation = () => {
+    if (flags.silent) return '';
+    return flags.output === 'json' ? jsonLine(grant) : grantLines(grant).map(messageLine).join('');
   };
   const fail = (message: string) =>
     flags.output === 'json' ? printToStderr(errorJson(new Error(message))) : tellLine(message);
   const { threadCounts } = flags;
   const options = threadCounts ? { threadCounts } : {};
   const { stateDir } = manager;
-  const run = { command, args, options, grant, stateDir, present, tell, fail };
+  const run = { command, args, options, grant, stateDir, presentation, tell, fail };
   if (!isSupervised) {
     // Ends the shared membership of this process.
     manager.close();

@@ -2,7 +2,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { type Grant, NumalignError } from 'numalign';
 import { refusalOfCommand } from '../terminal/executable.js';
-import { hasPrinted, printToStderr } from '../terminal/output.js';
+import { printLast, printToStderr } from '../terminal/output.js';
 import { errorText } from '../terminal/report-error.js';
 import { exitCodeOf, relaySignals } from '../terminal/signals.js';
 import { startReaper } from './reaper.js';
@@ -19,8 +19,8 @@ export interface Run {
   readonly grant: Grant;
   /** The folder that has it on record. */
   readonly stateDir: string;
-  /** Prints the grant when the command starts. */
-  readonly present: () => void;
+  /** The grant, to print when the command starts. */
+  readonly presentation: () => string;
   readonly tell: (text: string) => void;
   /** Prints why the command could not start. */
   readonly fail: (text: string) => void;
@@ -74,14 +74,13 @@ async function unlessFailed(
 }
 
 // Checks the command's file first, to print the grant only if the command can be executed.
-async function execute({ command, args, options, grant, stateDir, present }: Run): Promise<Failure> {
+async function execute({ command, args, options, grant, stateDir, presentation }: Run): Promise<Failure> {
   // Node refuses an empty name of a child too.
   if (command === '') return failureOf(command, { message: 'its name is empty' });
   const refusal = refusalOfCommand(command);
   if (refusal !== undefined) return failureOf(command, { code: refusal, message: refusal });
-  present();
-  await hasPrinted();
-  const reaper = await startReaper(stateDir, grant.quiet !== null);
+  await printLast(presentation());
+  const reaper = startReaper(stateDir, grant.quiet !== null);
   try {
     return grant.exec(command, args, { ...options, descriptors: reaper ? [reaper.fd] : [] });
   } catch (error) {
@@ -92,7 +91,7 @@ async function execute({ command, args, options, grant, stateDir, present }: Run
   }
 }
 
-function endOf({ command, args, options, grant, present }: Run): Promise<End | Failure> {
+function endOf({ command, args, options, grant, presentation }: Run): Promise<End | Failure> {
   return new Promise((resolve, reject) => {
     let child: ChildProcess | undefined;
     const stopRelaying = relaySignals(() => child);
@@ -110,7 +109,7 @@ function endOf({ command, args, options, grant, present }: Run): Promise<End | F
       } else settle(failureOf(command, error));
       return;
     }
-    child.once('spawn', present);
+    child.once('spawn', () => printToStderr(presentation()));
     child.once('exit', (code, signal) =>
       settle(signal === null ? { code: code ?? 0, signal } : { code: null, signal }),
     );

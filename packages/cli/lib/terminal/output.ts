@@ -1,4 +1,5 @@
 // Prints all output of the command line. Control characters of outside text never reach a terminal.
+import { writeSync } from 'node:fs';
 import { stdoutPage } from './terminal.js';
 import { printable } from './text.js';
 
@@ -19,18 +20,39 @@ export function print(lines: string): void {
   process.stdout.write(safeLines(lines, stdoutPage().colors.isColorSupported));
 }
 
+let usesStream = false;
+
 export function printToStderr(lines: string): void {
+  usesStream = true;
   process.stderr.write(safeLines(lines, false));
 }
 
-/** Resolves when all output to stderr is written, or has failed. */
-export function hasPrinted(): Promise<void> {
-  return new Promise((resolve) => {
-    process.stderr.write('', () => resolve());
-  });
+/**
+ * Prints to stderr the last of what this process says. Resolves when that, and all before it, is
+ * written or has failed. It waits in the kernel where it can: Node takes milliseconds to make a stream.
+ */
+export async function printLast(lines: string): Promise<void> {
+  const text = Buffer.from(safeLines(lines, false));
+  const rest = usesStream ? text : unwritten(text);
+  if (usesStream || rest.length > 0)
+    await new Promise<void>((resolve) => process.stderr.write(rest, () => resolve()));
 }
+
+/** What is left of a text once stderr blocks no more; nothing if it cannot be written. */
+function unwritten(text: Buffer): Buffer {
+  let rest = text;
+  try {
+    while (rest.length > 0) rest = rest.subarray(writeSync(2, rest));
+    return rest;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EAGAIN' ? rest : Buffer.alloc(0);
+  }
+}
+
+/** A message as one line. */
+export const messageLine = (message: string): string => `numalign: ${printable(message)}\n`;
 
 /** Prints a message as one line on stderr. */
 export function tell(message: string): void {
-  printToStderr(`numalign: ${printable(message)}\n`);
+  printToStderr(messageLine(message));
 }

@@ -1,6 +1,6 @@
 // Starts a program of the command line: handles closed streams, and reports an error if the rest
 // cannot be loaded.
-import { closeSync } from 'node:fs';
+import { closeSync, fstatSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { NumalignError } from 'numalign';
 import { kernelFacts } from 'numalign/tools';
@@ -20,16 +20,26 @@ export async function start(load: () => Promise<(argv: readonly string[]) => Pro
 function guardStreams(): void {
   // A reader that stops (`numalign topology | head`) is not an error, nor is a closed terminal.
   // A message that cannot be printed must not end a running command.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  guardWhenUsed('stdout', (error) => {
     const { code, message } = error;
     if (code === 'EPIPE' || (code === 'EIO' && process.stdout.isTTY)) process.exit();
     const text = `cannot write to standard output: ${message}`;
     process.exit(reportError(new NumalignError('ERR_SYSCALL', text, kernelFacts(error))));
   });
-  process.stderr.on('error', () => {});
-  // At its end Node resets terminals, and aborts if one was closed meanwhile.
-  const terminals = [0, 1, 2].filter((fd) => isatty(fd));
+  guardWhenUsed('stderr', () => {});
+  // At its end Node resets terminals, and aborts if one was closed meanwhile. All three are open.
+  const devices = [0, 1, 2].filter((fd) => fstatSync(fd).isCharacterDevice());
   process.on('exit', () => {
-    for (const fd of terminals) if (!isatty(fd)) closeSync(fd);
+    for (const fd of devices) if (!isatty(fd)) closeSync(fd);
   });
+}
+
+// Node takes some milliseconds to make a stream, which a command that prints nothing does not need.
+function guardWhenUsed(name: 'stdout' | 'stderr', onError: (error: NodeJS.ErrnoException) => void): void {
+  const property = Object.getOwnPropertyDescriptor(process, name)!;
+  const get = () => {
+    Object.defineProperty(process, name, property);
+    return process[name].on('error', onError);
+  };
+  Object.defineProperty(process, name, { ...property, get });
 }
