@@ -21,9 +21,8 @@ import type {
 import type {
   AskedMasksCall,
   ConfineMemberCall,
-  NativeAskedMasks,
+  NativeConfinement,
   NativeDeparture,
-  NativeMemberMove,
   NativeMemberPlan,
   NativeMemberThread,
   NativeMove,
@@ -198,8 +197,12 @@ export interface Native {
   learnAskedMasks(limit: Words, all: Words, process: string, record: string): void;
   /** The known choices of threads that are pinned for no grant, with the mask last requested. */
   choices(): NativeMemberThread[];
-  /** The choices of the threads of a process; none if it has ended. */
-  askedMasks(call: AskedMasksCall): NativeAskedMasks;
+  /**
+   * The choices of the threads of a process; none if it has ended. `threads`: a record with their
+   * masks now, which is only for {@link planMember}; empty without threads. `areFree`: each may use
+   * all of its cpuset: the kernel itself then gives it CPUs that come back.
+   */
+  askedMasks(call: AskedMasksCall): { threads: string; areFree: boolean };
   /** The record of threads of a process with this name. */
   memberRecord(process: string, threads: readonly NativeMemberThread[]): string;
   /** The threads of a record; none if it is not of this process, or damaged. */
@@ -211,9 +214,9 @@ export interface Native {
   planMember(call: ConfineMemberCall): NativeMemberPlan | undefined;
   /**
    * Does what the last plan of this environment has found to do; undefined if that was nothing, or
-   * the process has ended. `keepsUndo`: returns {@link NativeMemberMove.putBack}.
+   * the process has ended. `keepsUndo`: returns {@link NativeConfinement.putBack}.
    */
-  moveMember(keepsUndo: boolean): NativeMemberMove | undefined;
+  moveMember(keepsUndo: boolean): NativeConfinement | undefined;
   /** True if this process may change the mask of a thread. Changes nothing. */
   mayMove(tid: number): boolean;
   /** The kernel's current list; the same array while the list does not change. */

@@ -66,14 +66,6 @@ export interface NativeMemberThread {
   asked: Words;
 }
 
-/** The choices of the threads of a process. */
-export interface NativeAskedMasks {
-  /** A record with their masks now, which is only for {@link ConfineMemberCall}; empty without threads. */
-  threads: string;
-  /** True if each may use all of its cpuset: the kernel itself then gives it CPUs that come back. */
-  areFree: boolean;
-}
-
 /** What became of the threads of a process, or would. */
 export interface NativeConfinement {
   /**
@@ -86,6 +78,11 @@ export interface NativeConfinement {
    */
   stuck: { tid: number; errno: number; cpus: Words }[];
   moved: number;
+  /**
+   * Gives threads that have moved their masks from before, unless they have others by now. Needs no
+   * file. Returns the record of what was known before; undefined if all have other masks.
+   */
+  putBack?: (() => string | undefined) | undefined;
 }
 
 export interface NativeMemberPlan extends NativeConfinement {
@@ -96,15 +93,6 @@ export interface NativeMemberPlan extends NativeConfinement {
    * `granted`.
    */
   places: Words[];
-}
-
-export interface NativeMemberMove extends NativeConfinement {
-  /**
-   * Gives threads that have moved their masks from before, unless they have others by now. Needs no
-   * file. Returns the record of what was known before; undefined if all have other masks. Undefined
-   * if none has moved, or nobody asked for it.
-   */
-  putBack: (() => string | undefined) | undefined;
 }
 
 /** The owner of pins. The addon does not record pins with an empty `grant`. */
@@ -152,7 +140,7 @@ interface KnownThreadsCall {
   readonly process: string;
   /** The record; empty: none. What is not a record of this process counts as none. */
   readonly known: string;
-  /** True if `known` is {@link NativeAskedMasks.threads}. */
+  /** True if `known` is from {@link Native.askedMasks}. */
   readonly isAsked: boolean;
   /** Threads whose masks others changed, and what they have chosen. */
   readonly unpinned: readonly { readonly tid: number; readonly earlier: Words }[];

@@ -39,9 +39,6 @@ function readAgain({ moved, unmovable, guaranteed }: PinResult): PinResult {
   return { moved: moved.map(now), unmovable: unmovable.map(now), guaranteed };
 }
 
-// No thread was pinned.
-const NOBODY_LEFT = Object.freeze({ moved: [], unmovable: [], comeBack: () => {} });
-
 export const NOTHING_MOVED: PinResult = Object.freeze({ moved: [], unmovable: [], guaranteed: true });
 
 /**
@@ -59,10 +56,10 @@ export function leaveGrant(
   const { uid } = pod;
   const group = GrantGroup.of(machine, settings, pod);
   const maskCpus = group?.leave(pool);
-  const outcome = native.undoPin(uid, (maskCpus ?? pool).words) ?? NOBODY_LEFT;
+  const cpus = maskCpus ?? pool;
+  const outcome = native.undoPin(uid, cpus.words) ?? { moved: [], unmovable: [], comeBack: () => {} };
   group?.forgetHome();
-  const isByMask = maskCpus === undefined || maskCpus === pool;
-  const { threads, settled, comeBack } = departureOf(machine, maskCpus && group, outcome, isByMask);
+  const { threads, settled, comeBack } = departureOf(machine, maskCpus && group, outcome, cpus === pool);
   const pinMemoryAgain = unpinMemory(uid);
   const bothComeBack = () => {
     comeBack();

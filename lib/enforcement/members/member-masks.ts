@@ -1,10 +1,12 @@
 // What the threads of members have chosen, as stored in files next to their registrations.
-import type { NativeAskedMasks } from '../../base/native-threads.js';
+import type { Native } from '../../base/native-surface.js';
 import type { ProcessIdentity } from '../../processes/process-identity.js';
 import type { UnpinnedThread } from './confinement.js';
 
+export type Choices = ReturnType<Native['askedMasks']>;
+
 /** What threads have chosen, by pid. */
-export type AskedMasks = ReadonlyMap<number, NativeAskedMasks>;
+export type AskedMasks = ReadonlyMap<number, Choices>;
 
 export const NO_CHOICES: AskedMasks = new Map();
 

@@ -5,7 +5,7 @@ import { cpusOf } from '../../account/pod-holdings.js';
 import { errnoName } from '../../base/codes/errno.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
-import type { NativeAskedMasks, NativeConfinement, NativeMemberThread } from '../../base/native-threads.js';
+import type { NativeConfinement, NativeMemberThread } from '../../base/native-threads.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { ProcessIdentity } from '../../processes/process-identity.js';
 import type { Confinement, Outcome } from './confinement.js';
@@ -13,14 +13,14 @@ import { isStartedBy } from './descent.js';
 import type { Holders } from './holders.js';
 import { MASKS, processName } from './member-entry.js';
 import { mayVouch, readMemberFile } from './member-file.js';
-import { unpinnedOf } from './member-masks.js';
+import { type Choices, unpinnedOf } from './member-masks.js';
 import { attachedCpus, isDone, type Process } from './member-processes.js';
 
 interface ConfineOptions {
   /** Only takes CPUs from masks. */
   readonly onlyNarrow?: boolean;
   /** What its threads have chosen, where that is known otherwise than from the record. */
-  readonly choices?: NativeAskedMasks | undefined;
+  readonly choices?: Choices | undefined;
 }
 
 const NOTHING_DONE: Outcome = { moved: 0 };
