@@ -16,18 +16,21 @@ type Pods = readonly PodAssignment[];
 
 /** What is known of a list. One entry in a WeakMap, each of which costs time at a garbage collection. */
 interface Known {
+  readonly id: number;
   /** The last comparison with an earlier list: each commit compares the same two several times. */
-  last?: { readonly before: Pods; readonly changes: PodListChanges } | undefined;
+  last: { readonly before: Pods; readonly changes: PodListChanges } | undefined;
   /** Results of {@link oncePerPods}, by its number. */
   readonly answers: (object | undefined)[];
 }
 
 const known = new WeakMap<Pods, Known>();
 
+let lists = 0;
+
 function knownOf(pods: Pods): Known {
   let found = known.get(pods);
   if (!found) {
-    found = { answers: [] };
+    found = { id: ++lists, last: undefined, answers: [] };
     known.set(pods, found);
   }
   return found;
@@ -85,8 +88,13 @@ const MOST_RECENT = 4;
 
 let functions = 0;
 
+// The id of the latest: looking at a weak reference takes longer.
+let latest = 0;
+
 function note(pods: Pods): void {
-  if (recent[0]?.deref() === pods) return;
+  const { id } = knownOf(pods);
+  if (id === latest) return;
+  latest = id;
   recent.unshift(new WeakRef(pods));
   if (recent.length > MOST_RECENT) recent.pop();
 }
@@ -102,14 +110,20 @@ export function oncePerPods<T extends object>(
   update?: (earlier: T, changes: PodListChanges) => T | undefined,
 ): (pods: Pods) => T {
   const number = functions++;
+  const derived = (before: Pods | undefined, pods: Pods): T | undefined => {
+    const earlier = before && (known.get(before)?.answers[number] as T | undefined);
+    if (!earlier) return undefined;
+    const changes = podListChanges(before, pods);
+    const count = changes.removed.length + changes.changed.length + changes.added.length;
+    return 2 * count < pods.length ? update!(earlier, changes) : undefined;
+  };
   const follow = (pods: Pods): T | undefined => {
+    // Most often the list before. A look at a weak reference takes longer.
+    const answer = derived(known.get(pods)?.last?.before, pods);
+    if (answer) return answer;
     for (const each of recent) {
-      const before = each.deref();
-      const earlier = before && (known.get(before)?.answers[number] as T | undefined);
-      if (!earlier) continue;
-      const changes = podListChanges(before, pods);
-      const count = changes.removed.length + changes.changed.length + changes.added.length;
-      if (2 * count < pods.length) return update!(earlier, changes);
+      const found = derived(each.deref(), pods);
+      if (found) return found;
     }
     return undefined;
   };

@@ -21,9 +21,9 @@ import type {
 import type {
   AskedMasksCall,
   ConfineMemberCall,
-  NativeAskedMask,
   NativeConfinement,
   NativeDeparture,
+  NativeMemberPlan,
   NativeMemberThread,
   NativeMove,
   NativePinOutcome,
@@ -130,7 +130,7 @@ export interface Native {
   pin(call: PinCall): NativePinOutcome;
   /** @throws ERR_ALREADY_PINNED if a thread is pinned for another grant */
   checkNotPinned(tid: number, grant: string): void;
-  undoPin(grant: string, sharedPool: Words): NativeDeparture;
+  undoPin(grant: string, sharedPool: Words): NativeDeparture | undefined;
   /**
    * Undoes the pins of some threads, like {@link undoPin}, for whichever grant they are pinned.
    * `cpus`: the CPUs of the grant.
@@ -192,17 +192,31 @@ export interface Native {
   /**
    * Records, for later pins, the choices of the threads that run on no grant. `limit`: the CPUs of
    * their cpuset; empty if unknown. A thread that may run on all of them has chosen nothing, and
-   * gets `all`. `known`: the masks of these threads that numalign has set.
+   * gets `all`. `record`: of this process, which has this name.
    */
-  learnAskedMasks(limit: Words, all: Words, known: readonly NativeMemberThread[]): void;
+  learnAskedMasks(limit: Words, all: Words, process: string, record: string): void;
   /** The known choices of threads that are pinned for no grant, with the mask last requested. */
   choices(): NativeMemberThread[];
-  /** The choices of the threads of a process; none if it has ended. */
-  askedMasks(call: AskedMasksCall): NativeAskedMask[];
   /**
-   * Keeps the threads of a process off `taken` by their masks; undefined if the process has ended.
+   * The choices of the threads of a process; none if it has ended. `threads`: a record with their
+   * masks now, which is only for {@link planMember}; empty without threads. `areFree`: each may use
+   * all of its cpuset: the kernel itself then gives it CPUs that come back.
    */
-  confineMember(call: ConfineMemberCall): NativeConfinement | undefined;
+  askedMasks(call: AskedMasksCall): { threads: string; areFree: boolean };
+  /** The record of threads of a process with this name. */
+  memberRecord(process: string, threads: readonly NativeMemberThread[]): string;
+  /** The threads of a record; none if it is not of this process, or damaged. */
+  memberThreads(process: string, record: string): NativeMemberThread[];
+  /**
+   * How to keep the threads of a process off `taken` by their masks; undefined if the process has
+   * ended. Changes nothing.
+   */
+  planMember(call: ConfineMemberCall): NativeMemberPlan | undefined;
+  /**
+   * Does what the last plan of this environment has found to do; undefined if that was nothing, or
+   * the process has ended. `keepsUndo`: returns {@link NativeConfinement.putBack}.
+   */
+  moveMember(keepsUndo: boolean): NativeConfinement | undefined;
   /** True if this process may change the mask of a thread. Changes nothing. */
   mayMove(tid: number): boolean;
   /** The kernel's current list; the same array while the list does not change. */
@@ -247,6 +261,8 @@ export interface Native {
    * Throws ERR_SYSCALL if the kernel refuses; the process is then unchanged.
    */
   execute(program: ProgramCall): never;
+  /** True if /proc shows this process's pid namespace. */
+  isProcOurs(): boolean;
   /**
    * Starts a program whose descriptor 3 is the end of a pipe, and waits until it has left another
    * process reading that. Returns the other end, which execve(2) closes. @throws ERR_SYSCALL

@@ -64,33 +64,35 @@ export interface NativeMemberThread {
   applied: Words;
   /** The mask that numalign requested: the kernel removes CPUs outside of the thread's cpuset. */
   asked: Words;
-  /** The mask that it had on the CPUs of a grant, before the kernel may have reset it. */
-  place?: Words;
 }
 
-/** The choice of a thread, with its mask as `place`. */
-export interface NativeAskedMask extends NativeMemberThread {
-  place: Words;
-  /** True if it may use all of its cpuset: the kernel itself then gives it CPUs that come back. */
-  isFree: boolean;
-}
-
+/** What became of the threads of a process, or would. */
 export interface NativeConfinement {
-  threads: NativeMemberThread[];
+  /**
+   * The record of the threads afterwards; empty if there is nothing to record. In a plan that has
+   * something to do, of what is known now too.
+   */
+  record: string;
   /**
    * Threads still on CPUs that they must leave. `errno` 0: the kernel set another mask than asked.
    */
   stuck: { tid: number; errno: number; cpus: Words }[];
   moved: number;
-  /** In a dry run: true if this process may not move some of the threads. */
-  isRefused: boolean;
-  /** In a dry run: the masks of the threads that would move or are stuck, each once. */
-  places: Words[];
   /**
-   * Gives threads that have moved their masks from before, unless they have others by now. False if
-   * all have. Needs no file.
+   * Gives threads that have moved their masks from before, unless they have others by now. Needs no
+   * file. Returns the record of what was known before; undefined if all have other masks.
    */
-  putBack?(): boolean;
+  putBack?: (() => string | undefined) | undefined;
+}
+
+export interface NativeMemberPlan extends NativeConfinement {
+  /** True if this process may not move some of the threads. */
+  isRefused: boolean;
+  /**
+   * The masks of the threads that would move or are stuck, each once, as far as they are within
+   * `granted`.
+   */
+  places: Words[];
 }
 
 /** The owner of pins. The addon does not record pins with an empty `grant`. */
@@ -131,29 +133,37 @@ export interface ScheduleCall {
   readonly grant: string;
 }
 
-/** Asks which masks the threads of a process have chosen. */
-export interface AskedMasksCall {
+/** What is known of the threads of a process. */
+interface KnownThreadsCall {
   readonly pid: number;
-  /** The `threads` of the previous call for this process. */
-  readonly known: readonly NativeMemberThread[];
-  /** Pinned threads whose choice is in `known` all the same. */
-  readonly unpinned: readonly number[];
+  /** The name of the process in its record. */
+  readonly process: string;
+  /** The record; empty: none. What is not a record of this process counts as none. */
+  readonly known: string;
+  /** True if `known` is from {@link Native.askedMasks}. */
+  readonly isAsked: boolean;
+  /** Threads whose masks others changed, and what they have chosen. */
+  readonly unpinned: readonly { readonly tid: number; readonly earlier: Words }[];
   /** CPUs that are the process's own: threads within one of its grants stay. */
   readonly grants: readonly Words[];
   /** The CPUs of its cpuset; empty if unknown. */
   readonly limit: Words;
+}
+
+/** Asks which masks the threads of a process have chosen. */
+export interface AskedMasksCall extends KnownThreadsCall {
   /** The choice of a thread that may use all of its cpuset. */
   readonly all: Words;
 }
 
 /** Asks to keep the threads of a process off some CPUs by their masks. */
-export interface ConfineMemberCall extends Omit<AskedMasksCall, 'all'> {
+export interface ConfineMemberCall extends KnownThreadsCall {
   /** CPUs that the threads must leave. */
   readonly taken: Words;
   /** The CPUs of threads that have chosen nothing. */
   readonly pool: Words;
   /** No thread gets CPUs that it does not have now. */
   readonly onlyNarrow: boolean;
-  /** Reports what the call would do, and changes nothing. */
-  readonly dryRun: boolean;
+  /** CPUs of grants: see {@link NativeMemberPlan.places}. */
+  readonly granted: Words;
 }

@@ -14,6 +14,7 @@ import { FolderMadeGroups } from '../cgroups/files/made-groups.js';
 import { cgroupAdvice } from '../input/values/machine-folder.js';
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
+import { identifySelf } from '../processes/process-identity.js';
 import type { Store } from '../state/store.js';
 import { type Cleared, Clearing } from './clearing.js';
 import { compare, levelsNow } from './comparison.js';
@@ -23,6 +24,7 @@ import type { PoolCpuset } from './layout/shared-group.js';
 import { transitionOf } from './layout/transition.js';
 import { bindMemory, type FoundCpusets, fitGroups, MachineConfiner } from './machine-confiner.js';
 import type { UnpinnedThread } from './members/confinement.js';
+import { processName } from './members/member-entry.js';
 import { SharedMembers } from './members/shared-members.js';
 
 class MachineEnforcer {
@@ -72,7 +74,8 @@ class MachineEnforcer {
   learnAskedMasks(settings: MachineSettings): void {
     const { possible, cpus } = this.confiner.topology();
     const limit = this.cpusetsOf(settings)?.cpusOutsideGrants(process.pid) ?? CpuSet.EMPTY;
-    native.learnAskedMasks(limit.words, possible.union(cpus).words, this.members.ownMasks());
+    const all = possible.union(cpus).words;
+    native.learnAskedMasks(limit.words, all, processName(identifySelf()), this.members.ownRecord());
   }
 
   /** Makes this process run in the shared pool from now on. REQUIRES: the lock. */
@@ -151,10 +154,11 @@ class MachineEnforcer {
       }
       this.confiner.setPartition([state], unpinned);
     });
-    const { stuck, refused, ...confinement } = this.confiner.confine([state], unpinned);
+    const confined = this.confiner.confine([state], unpinned);
+    const { stuck, refused } = confined;
     this.confiner.restoreAskedMasks(state, false);
     // Each notified member does the same, so numalign announces only CPUs that were given back.
-    if (isReopened) this.members.announceReopened([...stuck, ...refused], confinement);
+    if (isReopened) this.members.announceReopened([...stuck, ...refused], confined);
     return { failed: refusal ? [refusal.message] : [], stuck };
   }
 

@@ -165,7 +165,7 @@ export class MachineConfiner {
   ): ConfinedMembers {
     const { members } = this;
     const cpusets = this.cpusetsOf(states[0]!.settings);
-    const confinement = { ...this.confinement(states, unpinned), onMoved };
+    const confinement = this.confinement(states, unpinned, onMoved);
     const { pool, pods } = confinement;
     const present = members.present();
     const list = present.map(({ entry }) => memberOf(entry));
@@ -189,7 +189,11 @@ export class MachineConfiner {
   }
 
   /** Where members may be while all of these states hold. */
-  confinement(states: readonly Assignments[], unpinned: readonly UnpinnedThread[]): Confinement {
+  confinement(
+    states: readonly Assignments[],
+    unpinned: readonly UnpinnedThread[],
+    onMoved?: Confinement['onMoved'],
+  ): Confinement {
     const [first, last] = [states[0]!, states.at(-1)!];
     const changes = podListChanges(first.pods, last.pods);
     const [former, changedPods] = [podsBefore(changes), new Set(podsAfter(changes))];
@@ -215,6 +219,7 @@ export class MachineConfiner {
       held: last.pods,
       unpinned,
       cpusetOf: (pid) => cpusets?.cpusOf(pid),
+      onMoved,
     };
   }
 

@@ -163,18 +163,21 @@ export function pinThread(cpus: CpuSet | string, tid?: number): PinResult {
  * @throws ERR_SYSCALL if a thread stays
  */
 export function moveProcess(pid: number, taken: CpuSet, pool: CpuSet): void {
-  const confinement = native.confineMember({
+  const { words: none } = CpuSet.EMPTY;
+  const plan = native.planMember({
     pid,
-    known: [],
+    process: '',
+    known: '',
+    isAsked: false,
+    unpinned: [],
+    grants: [],
+    limit: none,
     taken: taken.words,
     pool: pool.words,
-    grants: [],
-    unpinned: [],
+    granted: none,
     onlyNarrow: false,
-    dryRun: false,
-    limit: CpuSet.EMPTY.words,
   });
-  const [stuck] = confinement?.stuck ?? [];
+  const [stuck] = (plan && native.moveMember(false)?.stuck) ?? [];
   if (!stuck) return;
   throw new NumalignError(
     'ERR_SYSCALL',

@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { ENVIRONMENT } from '../base/collections/registry.js';
 import { linkOf, textOf, unlessThrown } from '../base/errors.js';
+import { native } from '../base/native.js';
 import { parseProcStat } from '../base/text/proc-stat.js';
 
 export interface ProcessIdentity {
@@ -48,7 +49,7 @@ function ownStart(): string {
 }
 
 /** True if /proc shows this process's pid namespace. */
-export const isProcOurs = () => linkOf('/proc/self') === String(process.pid);
+export const isProcOurs = () => native.isProcOurs();
 
 /** The pids of all processes that /proc shows. */
 export const visiblePids = (): number[] =>

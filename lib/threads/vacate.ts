@@ -56,10 +56,10 @@ export function leaveGrant(
   const { uid } = pod;
   const group = GrantGroup.of(machine, settings, pod);
   const maskCpus = group?.leave(pool);
-  const outcome = native.undoPin(uid, (maskCpus ?? pool).words);
+  const cpus = maskCpus ?? pool;
+  const outcome = native.undoPin(uid, cpus.words) ?? { moved: [], unmovable: [], comeBack: () => {} };
   group?.forgetHome();
-  const isByMask = maskCpus === undefined || maskCpus === pool;
-  const { threads, settled, comeBack } = departureOf(machine, maskCpus && group, outcome, isByMask);
+  const { threads, settled, comeBack } = departureOf(machine, maskCpus && group, outcome, cpus === pool);
   const pinMemoryAgain = unpinMemory(uid);
   const bothComeBack = () => {
     comeBack();

@@ -14,6 +14,7 @@
 #include "platform/files/cgroup_root.h"
 #include "platform/files/cpu_list_file.h"
 #include "platform/threads/affinity.h"
+#include "platform/threads/member_masks.h"
 #include "platform/threads/thread_birth.h"
 
 namespace numalign::addon {
@@ -26,6 +27,12 @@ struct CpuList {
   CpuListFile file;
   std::optional<CgroupRoot> root;  // if the file exists only with cgroup v2
   Napi::ObjectReference words;     // empty if there is none
+};
+
+// What the last plan for a member has found to do. `process`: its name on record.
+struct MemberPlan {
+  std::string process;
+  ConfinementRequest request;
 };
 
 struct Environment {
@@ -47,6 +54,7 @@ struct Environment {
   Napi::FunctionReference lock_class;
   Napi::FunctionReference owner_class;
   std::vector<ThreadBirth> births;  // open, nested
+  std::optional<MemberPlan> member_plan;
   // Kernel lists of CPUs, open until the environment ends.
   CpuList online_cpus{kOnlineCpus};
   // isolcpus=, with isolated partitions on the newest kernels; all isolated partitions, even nested

@@ -2,6 +2,7 @@
 #include "addon/convert.h"
 #include "addon/environment.h"
 #include "platform/process/execution.h"
+#include "platform/process/proc_self.h"
 #include "platform/process/random_uuid.h"
 #include "platform/process/reaper.h"
 
@@ -40,10 +41,15 @@ Napi::Value random_uuid_binding(const Napi::CallbackInfo& info) {
   return Napi::String::New(info.Env(), unwrap(info.Env(), random_uuid()));
 }
 
+Napi::Value is_proc_ours_binding(const Napi::CallbackInfo& info) {
+  return Napi::Boolean::New(info.Env(), is_proc_ours());
+}
+
 }  // namespace
 
 void export_process(Napi::Env env, Napi::Object exports) {
   exports["execute"] = Napi::Function::New(env, execute_binding);
+  exports["isProcOurs"] = Napi::Function::New(env, is_proc_ours_binding);
   exports["startReaper"] = Napi::Function::New(env, start_reaper_binding);
   exports["randomUuid"] = Napi::Function::New(env, random_uuid_binding);
 }

@@ -257,13 +257,14 @@ Napi::Value schedule(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value from_undone(Napi::Env env, Undone undone) {
+  if (!undone.come_back) return env.Undefined();
   Napi::Object outcome = from_outcome(env, undone.outcome);
   outcome["comeBack"] = Napi::Function::New(
       env, [come_back = std::move(undone.come_back)](const Napi::CallbackInfo&) { come_back(); });
   return outcome;
 }
 
-// (grant, words of the shared pool): an outcome with `comeBack`
+// (grant, words of the shared pool): an outcome with `comeBack`; undefined if no thread was on it
 Napi::Value undo_pin(const Napi::CallbackInfo& info) {
   return from_undone(info.Env(),
                      unwrap(info.Env(), ThreadPins::of_this_process().undo(to_string(info[0], "the grant"),

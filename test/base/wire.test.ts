@@ -60,9 +60,10 @@ describe('a question to the addon', () => {
   const none = words('');
   const owner = { grant: 'a grant', owner: 'this test', replace: false };
   const questions = {
-    confineMember: {
-      ...{ pid: process.pid, known: [], taken: none, pool: none, grants: [], unpinned: [] },
-      ...{ onlyNarrow: false, dryRun: true, limit: none },
+    planMember: {
+      ...{ pid: process.pid, process: '', known: '', isAsked: false, unpinned: [], grants: [] },
+      ...{ taken: none, pool: none, limit: none, granted: none },
+      onlyNarrow: false,
     },
     place: { cpus: [], oneEach: [], granted: none, ...owner },
     schedule: { tid: 0, priority: 0, nice: 0, grant: 'a grant' },

@@ -165,8 +165,8 @@ export const BUGS = [
   {
     name: 'the choice of a member is recorded again by a user without the rights to move it',
     file: 'lib/enforcement/members/process-confiner.ts',
-    before: ['const { file, before, known, planned, move } = plan;'],
-    after: `const { file, before, known, move } = plan;
+    before: ['const { before, planned } = plan;'],
+    after: `const { before } = plan;
     const planned = plan.planned.isRefused ? { ...plan.planned, isRefused: false, moved: 1 } : plan.planned;`,
     find: 'torture.mjs',
   },

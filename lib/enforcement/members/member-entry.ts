@@ -39,8 +39,13 @@ const CGROUP_FILE = /^c(\d+)-(\d+)$/;
 // One name for all environments of a process: affinity belongs to threads, whichever manager moves
 // them.
 export function processName({ pid, start, namespace }: ProcessIdentity): string {
-  return `p${pid}-${start}-${/\d+/.exec(namespace)?.[0] ?? 0}`;
+  if (namespace !== lastNamespace.link)
+    lastNamespace = { link: namespace, number: /\d+/.exec(namespace)?.[0] ?? '0' };
+  return `p${pid}-${start}-${lastNamespace.number}`;
 }
+
+// Most processes are in one.
+let lastNamespace = { link: '', number: '0' };
 
 /**
  * Whether another process has registered this one. The lock of such a file says nothing about this

@@ -15,8 +15,8 @@ import {
 import type { StatePart, Store } from '../../state/store.js';
 import type { Confined, Confinement, Outcome, StrayMember, StuckMember } from './confinement.js';
 import { Holders } from './holders.js';
-import type { Registered } from './member-entry.js';
-import { type AskedMasks, masked, NO_CHOICES, unpinnedOf, withUnpinned } from './member-masks.js';
+import { processName, type Registered } from './member-entry.js';
+import { type AskedMasks, NO_CHOICES, unpinnedOf } from './member-masks.js';
 import { processesOf, unconfined } from './member-processes.js';
 import { MemberRegistry } from './member-registry.js';
 import { type ClearRequest, MemberRequests } from './member-requests.js';
@@ -121,21 +121,17 @@ export class SharedMembers implements StatePart {
     all: CpuSet,
   ): AskedMasks {
     const processes = members.map(processesOf).flatMap((each) => (typeof each === 'string' ? [] : each));
-    const askedMasksOf = (process: ProcessIdentity) => {
-      const unpinnedThreads = unpinnedOf(process, unpinned);
-      const known = withUnpinned(this.#confiner.masks(process)?.threads ?? [], unpinnedThreads);
-      // Of its own threads this process knows what cpusets have removed, even if their masks are
-      // unchanged.
-      const isOwn = process.pid === globalThis.process.pid;
-      return native.askedMasks({
+    const askedMasksOf = (process: ProcessIdentity) =>
+      native.askedMasks({
         pid: process.pid,
-        known: isOwn ? [...known, ...native.choices()] : known,
-        unpinned: unpinnedThreads.map(({ tid }) => tid),
+        process: processName(process),
+        known: this.#confiner.masks(process)?.known ?? '',
+        isAsked: false,
+        unpinned: unpinnedOf(process, unpinned),
         grants: this.#holders.grantsOf(pods, process).map((pod) => cpusOf(pod).words),
         limit: (cpusetOf(process.pid) ?? CpuSet.EMPTY).words,
         all: all.words,
       });
-    };
     return new Map(processes.map((process) => [process.pid, askedMasksOf(process)]));
   }
 
@@ -164,9 +160,8 @@ export class SharedMembers implements StatePart {
     if (choices.size === 0) return { stuck, refused, byMask };
     // A cpuset keeps these off, but its change may have reset their masks.
     for (const { process } of unconfined(all, (member) => !isConfined(member))) {
-      const threads = process && choices.get(process.pid);
-      if (!threads?.some(({ isFree }) => !isFree)) continue;
-      this.#confiner.confine(process!, confinement, { choices: threads });
+      const asked = process && choices.get(process.pid);
+      if (asked && !asked.areFree) this.#confiner.confine(process, confinement, { choices: asked });
     }
     return { stuck, refused, byMask };
   }
@@ -192,9 +187,9 @@ export class SharedMembers implements StatePart {
     return { checked: count, byMask, found };
   }
 
-  /** What threads of this process have chosen whose masks differ from that now. */
-  ownMasks(): readonly NativeMemberThread[] {
-    return masked(this.#confiner.masks(identifySelf())?.threads ?? []);
+  /** The record about the threads of this process; empty if there is none. */
+  ownRecord(): string {
+    return this.#confiner.masks(identifySelf())?.known ?? '';
   }
 
   /**
@@ -202,10 +197,10 @@ export class SharedMembers implements StatePart {
    * thread had chosen not all of `all`: the mask is then a part of that choice.
    */
   hasGiven(process: ProcessIdentity, mask: CpuSet, all: CpuSet): boolean {
-    const { threads = [] } = this.#confiner.masks(process) ?? {};
-    return threads.some(
-      ({ chosen, applied }) => new CpuSet(applied).equals(mask) && all.isSubsetOf(new CpuSet(chosen)),
-    );
+    const { known = '' } = this.#confiner.masks(process) ?? {};
+    return native
+      .memberThreads(processName(process), known)
+      .some(({ chosen, applied }) => new CpuSet(applied).equals(mask) && all.isSubsetOf(new CpuSet(chosen)));
   }
 
   /**

@@ -67,6 +67,7 @@ export class JournalFollower {
    */
   get isAlmostKnown(): boolean {
     const now = this.#good && this.folder.version(STATE_FILE);
+    if (now === this.#version) return now !== undefined;
     if (now === undefined || inodeOf(now) !== inodeOf(this.#version!)) return false;
     return sizeOf(now) - this.#good!.place.end < FEW_LINES;
   }

@@ -85,7 +85,13 @@ const LINE_DIGITS = 10;
 const digitsOf = (lines: number) => String(lines).padStart(LINE_DIGITS, '0');
 
 /** The last line. It counts the lines before it, so that a cut shows. New lines overwrite it. */
-export const endLine = (lines: number): string => sealLine(endText(lines));
+export function endLine(lines: number): string {
+  if (lastEnd?.lines !== lines) lastEnd = { lines, text: sealLine(endText(lines)) };
+  return lastEnd.text;
+}
+
+// Written, and then sealed.
+let lastEnd: { readonly lines: number; readonly text: string } | undefined;
 
 const endText = (lines: number) => JSON.stringify({ lines: digitsOf(lines) });
 

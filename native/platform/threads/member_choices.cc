@@ -7,10 +7,18 @@
 
 namespace numalign {
 
-KnownThreads::KnownThreads(const std::vector<MemberThread>& threads, const std::vector<pid_t>& unpinned,
+KnownThreads::KnownThreads(std::vector<MemberThread> threads, std::vector<pid_t> unpinned,
                            std::vector<CpuSet> grants, CpuSet limit)
-    : unpinned_(unpinned.begin(), unpinned.end()), grants_(std::move(grants)), limit_(std::move(limit)) {
-  for (const MemberThread& thread : threads) threads_.emplace(thread.tid, thread);
+    : threads_(std::move(threads)),
+      unpinned_(std::move(unpinned)),
+      grants_(std::move(grants)),
+      limit_(std::move(limit)) {
+  if (!std::ranges::is_sorted(threads_, {}, &MemberThread::tid))
+    std::ranges::stable_sort(threads_, {}, &MemberThread::tid);
+}
+
+std::span<const MemberThread> KnownThreads::of(pid_t tid) const {
+  return std::ranges::equal_range(threads_, tid, {}, &MemberThread::tid);
 }
 
 bool KnownThreads::is_in_grant(const CpuSet& mask) const {
@@ -19,25 +27,24 @@ bool KnownThreads::is_in_grant(const CpuSet& mask) const {
 }
 
 const MemberThread* KnownThreads::find(pid_t tid, const CpuSet& mask) const {
-  auto [begin, end] = threads_.equal_range(tid);
+  const auto entries = of(tid);
   // There are two if a crash came between the old mask and the new one.
-  auto stands = std::find_if(begin, end, [&](const auto& each) { return each.second.applied == mask; });
+  auto stands = std::ranges::find(entries, mask, &MemberThread::applied);
   // The applied mask may have been clipped again since: a CPU went offline, or a partition came.
-  if (stands == end) {
-    stands =
-        std::find_if(begin, end, [&](const auto& each) { return within_limit(each.second.asked) == mask; });
+  if (stands == entries.end()) {
+    stands = std::ranges::find_if(entries,
+                                  [&](const MemberThread& each) { return within_limit(each.asked) == mask; });
   }
-  if (stands != end) return &stands->second;
+  if (stands != entries.end()) return &*stands;
   if (!is_unpinned(tid) && !is_in_grant(mask)) return nullptr;
-  auto entry = std::find_if(begin, end, [](const auto& each) { return !each.second.applied.empty(); });
-  return entry == end ? nullptr : &entry->second;
+  auto entry = std::ranges::find_if(entries, [](const MemberThread& each) { return !each.applied.empty(); });
+  return entry == entries.end() ? nullptr : &*entry;
 }
 
 const MemberThread* KnownThreads::parent_of(pid_t tid, const CpuSet& mask) const {
-  if (threads_.contains(tid)) return nullptr;
-  auto parent = std::find_if(threads_.begin(), threads_.end(),
-                             [&](const auto& each) { return each.second.applied == mask; });
-  return parent == threads_.end() ? nullptr : &parent->second;
+  if (!of(tid).empty()) return nullptr;
+  auto parent = std::ranges::find(threads_, mask, &MemberThread::applied);
+  return parent == threads_.end() ? nullptr : &*parent;
 }
 
 MemberChoice choice_of(pid_t tid, const CpuSet& mask, const KnownThreads& known, const CpuSet& limit,

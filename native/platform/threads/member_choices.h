@@ -6,26 +6,15 @@
 
 #include <sys/types.h>
 
-#include <map>
-#include <set>
+#include <algorithm>
+#include <span>
 #include <vector>
 
 #include "core/id_set.h"
+#include "core/member_record.h"
 #include "core/result.h"
 
 namespace numalign {
-
-// A thread whose present mask is not its own choice. With empty sets: an existing thread with a
-// mask of its own choice, so that it does not count as newly born of another.
-struct MemberThread {
-  pid_t tid;
-  CpuSet chosen;      // its earlier mask, or the one it would have by itself
-  CpuSet applied;     // the mask set instead, read back; any other mask is a new choice
-  CpuSet asked;       // the requested mask: the kernel drops CPUs that are outside its cpuset at the time
-  CpuSet place = {};  // its mask before the kernel reset it, for a thread that runs in a grant
-
-  bool operator==(const MemberThread&) const = default;
-};
 
 // What numalign knows of a process's threads. A value that reads nothing.
 class KnownThreads {
@@ -33,8 +22,8 @@ class KnownThreads {
   // `unpinned`: threads whose masks others changed, and which are not their choice. `grants`: CPUs
   // of the process's own grants. `limit`: its cpuset, to which the kernel clips masks; empty:
   // unknown.
-  KnownThreads(const std::vector<MemberThread>& threads, const std::vector<pid_t>& unpinned,
-               std::vector<CpuSet> grants, CpuSet limit);
+  KnownThreads(std::vector<MemberThread> threads, std::vector<pid_t> unpinned, std::vector<CpuSet> grants,
+               CpuSet limit);
 
   // The entry that explains a thread's mask; nullptr if the mask is a new choice. Valid as long as
   // this object.
@@ -44,13 +33,15 @@ class KnownThreads {
   // was born. nullptr if there is none.
   const MemberThread* parent_of(pid_t tid, const CpuSet& mask) const;
 
-  bool is_unpinned(pid_t tid) const { return unpinned_.contains(tid); }
+  bool is_unpinned(pid_t tid) const { return std::ranges::find(unpinned_, tid) != unpinned_.end(); }
   bool is_in_grant(const CpuSet& mask) const;
   CpuSet within_limit(const CpuSet& mask) const { return limit_.empty() ? mask : mask & limit_; }
 
  private:
-  std::multimap<pid_t, MemberThread> threads_;
-  std::set<pid_t> unpinned_;
+  std::span<const MemberThread> of(pid_t tid) const;
+
+  std::vector<MemberThread> threads_;  // by id; those of one in the order given
+  std::vector<pid_t> unpinned_;
   std::vector<CpuSet> grants_;
   CpuSet limit_;
 };

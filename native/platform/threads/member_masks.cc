@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <map>
 #include <optional>
-#include <set>
 
 #include "platform/threads/affinity.h"
 
@@ -20,6 +18,7 @@ class Confiner {
   explicit Confiner(const ConfinementRequest& request)
       : request_(request), known_(request.known, request.unpinned, request.grants, request.limit) {}
 
+  // REQUIRES: not called before with this thread.
   void look_at(pid_t tid) {
     Result<CpuSet> mask = get_affinity(tid);
     // The thread has ended.
@@ -74,12 +73,15 @@ class Confiner {
 
   bool has_plan() const { return request_.dry_run && (result_.moved > 0 || result_.is_refused); }
 
-  Confinement finish() && {
+  // `listed`: the threads that it has looked at.
+  Confinement finish(std::vector<pid_t> listed) && {
+    if (request_.dry_run) result_.listed = std::move(listed);
     // A thread that itself chooses a mask that others were given must not count as born of them.
     if (!remembered_.empty()) {
-      for (pid_t tid : own_choices_) remembered_.emplace(tid, MemberThread{tid, {}, {}, {}});
+      for (pid_t tid : own_choices_) remembered_.push_back({tid, {}, {}, {}});
     }
-    for (auto& [tid, thread] : remembered_) result_.threads.push_back(std::move(thread));
+    std::ranges::sort(remembered_, {}, &MemberThread::tid);
+    result_.threads = std::move(remembered_);
     return std::move(result_);
   }
 
@@ -141,15 +143,16 @@ class Confiner {
 
   void remember(MemberThread thread, const CpuSet& now) {
     if (thread.chosen != now || thread.applied != thread.chosen)
-      remembered_.emplace(thread.tid, thread);
+      remembered_.push_back(std::move(thread));
     else
-      own_choices_.insert(thread.tid);
+      own_choices_.push_back(thread.tid);
   }
 
   const ConfinementRequest& request_;
   const KnownThreads known_;
-  std::map<pid_t, MemberThread> remembered_;
-  std::set<pid_t> own_choices_;
+  // Each thread is looked at once.
+  std::vector<MemberThread> remembered_;
+  std::vector<pid_t> own_choices_;
   std::optional<bool> may_move_;
   // The kernel did what it was asked, so no filter or sandbox stands in for it.
   bool obeys_ = false;
@@ -175,29 +178,35 @@ bool put_back(pid_t pid, const std::vector<MaskChange>& changes) {
 
 Result<Confinement> confine_member(const ConfinementRequest& request) {
   Confiner confiner(request);
-  std::set<pid_t> seen;
+  std::vector<pid_t> seen;  // ascending
+  // Returns how many are new.
+  const auto look_at_all = [&](const std::vector<pid_t>& threads) {
+    const size_t known = seen.size();
+    for (pid_t tid : threads) {
+      if (std::binary_search(seen.begin(), seen.begin() + static_cast<ptrdiff_t>(known), tid)) continue;
+      seen.push_back(tid);
+      confiner.look_at(tid);
+    }
+    std::ranges::inplace_merge(seen, seen.begin() + static_cast<ptrdiff_t>(known));
+    return seen.size() - known;
+  };
   int clean = 0;
   Result<ThreadList> found = ThreadList::open(request.pid);
   if (!found.ok()) return found.error();
   ThreadList list = std::move(found).value();
+  look_at_all(request.listed);
   for (int pass = 0; pass < kMaxPasses && clean < kCleanPasses; pass++) {
     Result<std::vector<pid_t>> threads = list.threads();
     const bool has_ended = !threads.ok() && threads.error().errno_value == ESRCH;
-    if (has_ended || (pass == 0 && !threads.ok())) return threads.error();
+    if (has_ended || (seen.empty() && !threads.ok())) return threads.error();
     // What has moved must be known.
     if (!threads.ok()) break;
-    bool found_new = false;
-    for (pid_t tid : threads.value()) {
-      if (!seen.insert(tid).second) continue;
-      found_new = true;
-      confiner.look_at(tid);
-    }
-    clean = found_new ? 0 : clean + 1;
+    clean = look_at_all(threads.value()) == 0 ? clean + 1 : 0;
     // The caller that moves them looks at all of them again.
-    if (confiner.has_plan()) return std::move(confiner).finish();
+    if (confiner.has_plan()) return std::move(confiner).finish(std::move(seen));
   }
   if (clean < kCleanPasses) confiner.give_up(request.pid);
-  return std::move(confiner).finish();
+  return std::move(confiner).finish(std::move(seen));
 }
 
 }  // namespace numalign

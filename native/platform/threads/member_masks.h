@@ -35,6 +35,7 @@ struct Confinement {
   int moved = 0;
   bool is_refused = false;     // for a dry run: the caller may not move some of the threads to be moved
   std::vector<CpuSet> places;  // for a dry run: the masks of threads to be moved or stuck, each once
+  std::vector<pid_t> listed;   // for a dry run: the threads it has looked at
 };
 
 struct ConfinementRequest {
@@ -47,6 +48,7 @@ struct ConfinementRequest {
   bool only_narrow = false;     // no thread gets CPUs that it does not have now: safe at any time
   bool dry_run = false;         // reports what it would do, and does nothing
   std::vector<pid_t> unpinned;  // threads whose masks others changed, and which are not their choice
+  std::vector<pid_t> listed;    // threads to look at first, from a dry run just before; none: lists them
 };
 
 // True if the caller may change the mask of a thread. Changes nothing: the kernel checks the right

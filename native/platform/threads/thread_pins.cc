@@ -606,7 +606,7 @@ bool ThreadPins::has_threads(const std::string& grant) const {
 Result<Undone> ThreadPins::undo(const std::string& grant, const CpuSet& pool) {
   std::lock_guard lock(mutex_);
   const ClearAtEnd clear{earlier_};
-  if (!has_threads(grant)) return Undone{PinOutcome{}, [] {}};
+  if (!has_threads(grant)) return Undone{};
   forget_ended();
   // Before anything changes: without it, threads without a pin cannot be found.
   Result<std::vector<pid_t>> threads = this->threads();

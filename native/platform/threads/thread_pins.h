@@ -40,7 +40,7 @@ struct PinOutcome {
 struct Undone {
   PinOutcome outcome;
   // Everything of the grant is as before again, for threads that have not ended, and that no other
-  // grant has taken. Needs no file.
+  // grant has taken. Needs no file. Empty if no thread was on it.
   std::function<void()> come_back;
 };
 
