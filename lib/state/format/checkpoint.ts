@@ -174,6 +174,7 @@ function withPods(
   next: readonly PodAssignment[],
 ): readonly PodAssignment[] {
   if (next.length === 0) return before;
+  if (before.length === 0) return next;
   const replaced = new Map(next.map((pod) => [pod.uid, pod]));
   const pods = before.map((pod) => {
     const now = replaced.get(pod.uid);
