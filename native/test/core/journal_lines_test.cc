@@ -228,7 +228,7 @@ TEST(JournalLines, BeginWithAWholeState) {
                                  pod("a") + R"(],"memory":{},"lastCpus":[]})");
   EXPECT_EQ(merged(state, {}),
             R"({"generation":7,"line":"state","newer":[1],"settings":{},"memory":{},"lastCpus":[],)"
-            R"("released":[],"gone":[],"named":[],"pods":{"parts":[],"rows":[)" +
+            R"("released":[],"gone":[],"named":[],"pods":{"templates":[],"rows":[)" +
                 pod("a") + "]}}");
   for (const std::string& text : {
            change(7),
