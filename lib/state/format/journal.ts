@@ -5,6 +5,7 @@ import { native } from '../../base/native.js';
 import type { Fields } from '../../base/shapes.js';
 import { finish, type Steps } from '../../base/steps.js';
 import { type Checkpoint, checkpointParts, checkpointSteps, versionFor } from './checkpoint.js';
+import { decodePod } from './pod-record.js';
 import { Replay } from './replay.js';
 import {
   checkVersion,
@@ -120,7 +121,7 @@ function* readNewer(bytes: Buffer, newer: NumalignError): Steps<Journal> {
 // A file of version 1. The next commit writes a new journal over it.
 function* readWhole(bytes: Buffer): Steps<Journal> {
   const end = bytes.length;
-  const checkpoint = yield* checkpointSteps(readVersion1(bytes));
+  const checkpoint = yield* checkpointSteps(readVersion1(bytes), undefined, decodePod);
   return { checkpoint, place: { end, seal: '', snapshot: end, hasTail: false } };
 }
 

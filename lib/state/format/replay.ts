@@ -156,7 +156,7 @@ export class Replay {
     const kept = before && { ...before.assignments, pods: this.#base };
     const decode = (pod: unknown, where: string) =>
       this.#raw.has(pod) ? decodePod(pod, where) : (pod as PodAssignment);
-    return yield* checkpointSteps(members, kept, decode);
+    return yield* checkpointSteps(members, kept, this.#raw.size > 0 ? decode : undefined);
   }
 }
 
