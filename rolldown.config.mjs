@@ -27,8 +27,8 @@ const LAYERS = {
   managers: ['opening/door'],
 };
 
-/** The files of the layers that a program does not load at once. */
-const IS_LAYER = /^(requests|shared|managers)-/;
+/** The files of the layers. */
+const IS_LAYER = /^(common|requests|shared|managers)-/;
 
 /**
  * Of the layer `managers`, what most programs never come to, by file: a room a line, with the names
@@ -121,18 +121,27 @@ const lateFiles = Object.entries(LATE_FILES).map(([name, rooms]) => {
 const GETTER =
   /Object\.defineProperty\(exports, "([^"]+)", \{\s*enumerable: !0,\s*get: function\(\) \{\s*return ([^;]+);\s*\}\s*\}\)(, |;)/g;
 
-/** What files have for each other is a list of getters, not a call for each. */
+/**
+ * What files have for each other is an object of their values at the end of the file. Only what changes
+ * later, or is in a file that is loaded later, has a getter.
+ */
 const shortExports = {
   name: 'short-exports',
   generateBundle(_, bundle) {
     for (const chunk of Object.values(bundle)) {
       if (!chunk.code || chunk.isEntry) continue;
-      const getters = [];
+      // All words of these lines: some are variables.
+      const variables = new Set(
+        chunk.code
+          .match(/^(let|var \w+;|var \w+,).*/gm)
+          ?.join(' ')
+          .match(/\w+/g),
+      );
+      const members = [];
       chunk.code = chunk.code.replace(GETTER, (_, name, value, end) => {
-        getters.push(`${name}: () => ${value},\n`);
-        if (end !== ';') return '';
-        const list = `Object.entries({\n${getters.splice(0).join('')}})`;
-        return `for (const [name, get] of ${list}) Object.defineProperty(exports, name, { enumerable: true, get });`;
+        const isFixed = !value.includes('(') && !variables.has(value);
+        members.push(isFixed ? `${name}: ${value},\n` : `get ${name}() { return ${value}; },\n`);
+        return end === ';' ? `module.exports = {\n${members.splice(0).join('')}};` : '';
       });
     }
   },

@@ -13,8 +13,9 @@ const on = (...machines) => ({ machines });
 /** By source folder, in the order in which the rooms may import each other. */
 export const HOUSES = {
   lib: [
-    room('base/collections', 78, 'maps and lists that the language lacks', {
-      because: 'the caches by object, which eight rooms had each for itself, are one here',
+    room('base/collections', 91, 'maps and lists that the language lacks', {
+      because:
+        'the caches by object, which eight rooms had each for itself, are one here; so is the registry',
     }),
     room('base/text', 63, 'how values are written in messages', {
       because: 'times are written here, since toISOString() looks for the time zone of the machine',
@@ -133,8 +134,9 @@ export const HOUSES = {
         'opening and the watch of the state are in this room, and classes that are there before their code',
     }),
     room('opening', 69, 'openManager and pin are doors: they load the rest'),
-    room('.', 288, 'the entry numalign, and compiled code', {
-      because: 'an installation keeps compiled code, and what few programs come to is loaded later',
+    room('.', 310, 'the entry numalign, and compiled code', {
+      because:
+        'an installation keeps compiled code with its source and a checksum of the addon, which spares programs the streams of Node; what few programs come to is loaded later',
     }),
     room('cluster', 615, 'workers of a cluster, each on its CPUs'),
     room('doctor', 940, 'what keeps a machine from working well', {

@@ -4,12 +4,13 @@
 import type { Stats } from 'node:fs';
 import type { Module } from 'node:module';
 import type { Script } from 'node:vm';
+import { loadAddon } from './base/load-addon.js';
+import type { Native } from './base/native-surface.js';
 
 const { isAscii } = process.getBuiltinModule('node:buffer');
-const { closeSync, constants, fstatSync, openSync, readFileSync, readSync, statSync } =
+const { closeSync, constants, existsSync, fstatSync, openSync, readSync, statSync } =
   process.getBuiltinModule('node:fs');
 const { basename, dirname, join } = process.getBuiltinModule('node:path');
-const { crc32 } = process.getBuiltinModule('node:zlib');
 const vm = process.getBuiltinModule('node:vm');
 
 type AnyFunction = (...args: any[]) => unknown;
@@ -54,52 +55,103 @@ function isUnusual(): boolean {
   );
 }
 
-const HEAD_BYTES = 8;
+// The function around a module.
+const [PROLOGUE, EPILOGUE] = Modules.wrap('\0').split('\0') as [string, string];
 
-/**
- * Checksums of compiled code, and of its source with its path: V8 compares only the length of the
- * source, and stack traces have the path that it was compiled with.
- */
-function headOf(code: Uint8Array, file: string, source: Uint8Array): Buffer {
-  const head = Buffer.alloc(HEAD_BYTES);
-  head.writeUInt32LE(crc32(code), 0);
-  head.writeUInt32LE(crc32(source, crc32(file)), 4);
-  return head;
+// While modules are loaded, one after the other, what is read is read to the same pages: the kernel takes
+// longer to clear a new one than it takes to read one.
+const SCRATCH_BYTES = 2 ** 21;
+let scratch: Buffer | undefined;
+
+const room = (begin: number, size: number) =>
+  scratch && begin + size <= SCRATCH_BYTES
+    ? scratch.subarray(begin, begin + size)
+    : Buffer.allocUnsafeSlow(size);
+
+/** The source in this file, in the function. */
+export function readSource(fd: number): Buffer {
+  const { size } = fstatSync(fd);
+  const text = room(0, PROLOGUE.length + size + EPILOGUE.length);
+  text.write(PROLOGUE, 'latin1');
+  text.write(EPILOGUE, PROLOGUE.length + readSync(fd, text, PROLOGUE.length, size, 0), 'latin1');
+  return text;
 }
 
-/** A file of compiled code. `file`: the path of its source. */
-export const compiledFile = (code: Uint8Array, file: string, source: Uint8Array): Buffer =>
-  Buffer.concat([headOf(code, file, source), code]);
+// Checksums of all that follows, of the source and of its path. V8 would copy code that does not begin at
+// a multiple of 8.
+const HEAD_BYTES = 16;
+const ALIGNMENT = 8;
+
+let addon: Pick<Native, 'fingerprint'> | undefined;
+
+/** As the addon makes it: that of `node:zlib` would load all streams of Node. */
+function checksumOf(bytes: Uint8Array): number {
+  if (!addon) {
+    const require = Modules.createRequire(import.meta.filename);
+    const own = dirname(import.meta.dirname);
+    // Another package has none of its own.
+    const folder = existsSync(join(own, 'build')) ? own : dirname(require.resolve('numalign/package.json'));
+    addon = loadAddon(folder, require) as typeof addon;
+  }
+  return addon!.fingerprint(bytes);
+}
+
+/**
+ * A file of compiled code. V8 compares only the length of the source with that which it has compiled, and
+ * stack traces have the path that it was compiled with.
+ * @param source as {@link readSource} returns it
+ */
+export function compiledFile(code: Buffer, file: string, source: Buffer): Buffer {
+  const bytes = Buffer.concat([Buffer.alloc(HEAD_BYTES), code]);
+  bytes.writeUInt32LE(checksumOf(source), 4);
+  bytes.writeUInt32LE(checksumOf(Buffer.from(file)), 8);
+  bytes.writeUInt32LE(checksumOf(bytes.subarray(4)), 0);
+  return bytes;
+}
+
+/** The code in what {@link compiledFile} has made of this source; undefined in anything else. */
+function codeIn(bytes: Buffer, file: string, source: Buffer): Buffer | undefined {
+  const isOfSource =
+    bytes.length >= HEAD_BYTES &&
+    bytes.readUInt32LE(0) === checksumOf(bytes.subarray(4)) &&
+    bytes.readUInt32LE(4) === checksumOf(source) &&
+    bytes.readUInt32LE(8) === checksumOf(Buffer.from(file));
+  return isOfSource ? bytes.subarray(HEAD_BYTES) : undefined;
+}
 
 // Only root or this user can write to it.
 const isTrusted = ({ uid, mode }: Stats) => (uid === 0 || uid === process.geteuid!()) && (mode & 0o022) === 0;
 
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** The compiled code at `path` if it is trusted, and of this source. */
-function codeIn(path: string, file: string, source: Uint8Array): Buffer | undefined {
-  const fd = openSync(path, FLAGS);
+/** Opens a file for `read`. */
+function reading<T>(path: string, flags: number, read: (fd: number) => T): T {
+  const fd = openSync(path, flags);
   try {
-    const stats = fstatSync(fd);
-    if (!stats.isFile() || !isTrusted(stats)) return undefined;
-    const bytes = Buffer.allocUnsafe(stats.size);
-    if (readSync(fd, bytes) < HEAD_BYTES) return undefined;
-    const code = bytes.subarray(HEAD_BYTES);
-    return headOf(code, file, source).equals(bytes.subarray(0, HEAD_BYTES)) ? code : undefined;
+    return read(fd);
   } finally {
     closeSync(fd);
   }
 }
 
+/** The compiled code at `path` if it is trusted, and of this source. */
+const codeAt = (path: string, file: string, source: Buffer) =>
+  reading(path, FLAGS, (fd) => {
+    const stats = fstatSync(fd);
+    if (!stats.isFile() || !isTrusted(stats)) return undefined;
+    const bytes = room(Math.ceil(source.length / ALIGNMENT) * ALIGNMENT, stats.size);
+    return codeIn(bytes.subarray(0, readSync(fd, bytes)), file, source);
+  });
+
 const trustedFolders = new Set<string>();
 
 /** The compiled code of this source, as of the one in `file`; undefined where there is none. */
-function compiledCode(file: string, source: Uint8Array): Buffer | undefined {
+function compiledCode(file: string, source: Buffer): Buffer | undefined {
   // The folder of this file is dist/.
   const folder = compiledFolder(dirname(import.meta.dirname));
   if (!trustedFolders.has(folder) && !isTrusted(statSync(folder))) return undefined;
   trustedFolders.add(folder);
-  return codeIn(join(folder, `${basename(file)}.bin`), file, source);
+  return codeAt(join(folder, `${basename(file)}.bin`), file, source);
 }
 
 // V8 has options that change its code, so that it rejects all files.
@@ -112,19 +164,14 @@ function requireOf(file: string): NodeJS.Require {
   return Object.assign(find, require);
 }
 
-// The function around a module. Strings would be copied once more to join them.
-const [PROLOGUE, EPILOGUE] = Modules.wrap('\0')
-  .split('\0')
-  .map((text) => Buffer.from(text)) as [Buffer, Buffer];
-
 /**
  * Loads a module as require() does.
+ * @param source as {@link readSource} returns it
  * @param cachedData compiled code, which V8 may reject
  * @returns what V8 has compiled, to which functions are added as they are called
  */
 export function loadModule(file: string, parent: Module, source: Buffer, cachedData?: Buffer): Script {
-  const bytes = Buffer.concat([PROLOGUE, source, EPILOGUE]);
-  const script = new vm.Script(bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8'), {
+  const script = new vm.Script(source.toString(isAscii(source) ? 'latin1' : 'utf8'), {
     filename: file,
     // Columns are those of the file.
     columnOffset: -PROLOGUE.length,
@@ -154,17 +201,21 @@ const isOfNode = (parent: Module) => Modules._cache[parent.filename] === parent 
  * @param parent of another module system, such as a bundler's, it loads nothing
  */
 export function loadCompiled(parent: Module, paths: readonly string[]): void {
+  const isOutermost = scratch === undefined;
   try {
     if (!isOfNode(parent)) return;
+    scratch ??= Buffer.allocUnsafeSlow(SCRATCH_BYTES);
     for (const path of paths) {
       const file = join(dirname(parent.filename), path);
       if (isRejected || Modules._cache[file]) continue;
-      const source = readFileSync(file);
+      const source = reading(file, constants.O_RDONLY, readSource);
       const code = compiledCode(file, source);
       if (code) loadModule(file, parent, source, code);
     }
   } catch {
     // There is none, mostly.
+  } finally {
+    if (isOutermost) scratch = undefined;
   }
 }
 
@@ -183,7 +234,7 @@ export function loadLater(parent: Module, path: string): () => unknown {
   if (known) return known;
   const fd = isOfNode(parent) ? unlessThrown(() => openSync(file, FLAGS)) : undefined;
   const load = () => {
-    const source = fd === undefined ? undefined : unlessThrown(() => readFileSync(fd));
+    const source = fd === undefined ? undefined : unlessThrown(() => readSource(fd));
     if (!source) return parent.require(path);
     closeSync(fd!);
     loadModule(file, parent, source, isRejected ? undefined : unlessThrown(() => compiledCode(file, source)));

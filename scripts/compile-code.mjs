@@ -6,10 +6,11 @@
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
+  closeSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readFileSync,
+  openSync,
   renameSync,
   rmSync,
   writeFileSync,
@@ -45,7 +46,9 @@ function compilersOf(loader, { cache }) {
   const load = (parent, path) => {
     const file = join(dirname(parent.filename), path);
     if (cache[file]) return;
-    const source = readFileSync(file);
+    const fd = openSync(file);
+    const source = loader.readSource(fd);
+    closeSync(fd);
     compilers.set(file, { source, script: loader.loadModule(file, parent, source) });
   };
   loader.loadCompiled = (parent, paths) => {
@@ -65,10 +68,13 @@ function compilersOf(loader, { cache }) {
 // In a state folder of their own no other process sees these grants. The program that is to take the
 // place of this process has no interpreter, so that the kernel refuses it.
 
-/** What most programs do. */
+/** What most programs do, in a folder with settings and a grant of a program that has ended. */
 async function usePackage(require, stateDir, program) {
-  const { openManager, pin } = require('./dist/index.cjs');
   const settings = { stateDir, reservedSystemCPUs: '0', besideKubelet: true };
+  const library = JSON.stringify(require.resolve('./dist/index.cjs'));
+  const before = `require(${library}).pin({ cpu: 1, manager: ${JSON.stringify(settings)} }).then(() => process.exit());`;
+  spawnSync(process.execPath, ['-e', before], { stdio: 'ignore' });
+  const { openManager, pin } = require('./dist/index.cjs');
   await (await pin({ cpu: 1, manager: settings })).release();
   const manager = await openManager(settings);
   const grant = await manager.acquire({ cpu: 1 });

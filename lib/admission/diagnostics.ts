@@ -2,7 +2,7 @@
 // without subscribers costs nothing.
 import { type Channel, channel } from 'node:diagnostics_channel';
 import type { EnforcementLevel } from '../account/levels.js';
-import { ENVIRONMENT } from '../base/registry.js';
+import { ENVIRONMENT } from '../base/collections/registry.js';
 import { AdmissionError } from './admission-error.js';
 import type { ReadOnlyHost } from './host.js';
 

@@ -2,8 +2,8 @@
 // cgroups.
 
 import { dirname, join } from 'node:path';
+import { ENVIRONMENT } from '../base/collections/registry.js';
 import { textOf, unlessThrown } from '../base/errors.js';
-import { ENVIRONMENT } from '../base/registry.js';
 import { parseCpuStat } from '../cgroups/files/cpu-stat.js';
 import { findHierarchy, type Hierarchy } from '../cgroups/files/hierarchies.js';
 import { visibleFolder } from '../cgroups/limits.js';

@@ -74,6 +74,11 @@ export interface Native {
    */
   mergeLines(lines: Buffer, generation?: number): MergedLines | undefined;
 
+  /** The CRC-32 of zlib. `before`: that of what stands before. Node's would load all its streams. */
+  crc32(bytes: string | Uint8Array, before?: number): number;
+  /** See fingerprint() of the core. */
+  fingerprint(bytes: Uint8Array): number;
+
   parseCpuList(text: string): Words;
   parseNodeList(text: string): Words;
   formatCpuList(words: Words): string;

@@ -2,11 +2,12 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { NumalignError, unlessThrown } from './errors.js';
+import { loadAddon } from './load-addon.js';
 import type { Native } from './native-surface.js';
 import { type WiredFunctions, wired } from './wire.js';
 
 // An import would load the streams of Node at the import of numalign.
-const { existsSync, readFileSync } = process.getBuiltinModule('node:fs');
+const { readFileSync } = process.getBuiltinModule('node:fs');
 
 type Addon = Omit<Native, keyof WiredFunctions> & WiredFunctions;
 
@@ -19,10 +20,8 @@ function load(): Addon {
   const require = createRequire(file);
   // From a file of dist/ or, in tests, from this one.
   const packageFolder = join(file, file.endsWith('.ts') ? '../../..' : '../..');
-  // The path that node-gyp-build finds first, without the time to load node-gyp-build.
-  const compiled = join(packageFolder, 'build/Release/numalign.node');
   try {
-    return (existsSync(compiled) ? require(compiled) : require('node-gyp-build')(packageFolder)) as Addon;
+    return loadAddon(packageFolder, require) as Addon;
   } catch (cause) {
     throw notLoaded(whyNotLoaded(file, packageFolder, cause as NodeJS.ErrnoException), cause);
   }

@@ -1,7 +1,7 @@
 // GroupMemory: the memory nodes of a grant's cgroup. Synchronous: it writes cpuset.mems.
 import type { PodAssignment } from '../account/pod-assignment.js';
+import { ENVIRONMENT } from '../base/collections/registry.js';
 import { unlessRefused } from '../base/errors.js';
-import { ENVIRONMENT } from '../base/registry.js';
 import type { CpusetGroup } from '../cgroups/groups/cpuset-group.js';
 import type { NodeSet } from '../machine/cpu-set.js';
 import type { Cpusets } from './layout/cpusets.js';

@@ -12,7 +12,7 @@ import { checkReleasable, findGrant, unknownGrant } from '../admission/grants/he
 import type { Host } from '../admission/host.js';
 import { type EnforcedCommit, FEW_CGROUPS, transact } from '../admission/transact.js';
 import { endAudit } from '../audit/grant-audits.js';
-import { ENVIRONMENT } from '../base/registry.js';
+import { ENVIRONMENT } from '../base/collections/registry.js';
 import { dropListeners } from '../changes/move-event.js';
 import type { HintProviders } from '../decision/hints/hint-providers.js';
 import type { PinResult } from '../machine/affinity.js';

@@ -1,7 +1,8 @@
 // The CPUs that the kernel keeps ordinary work off, at this moment.
+
+import { ENVIRONMENT } from '../base/collections/registry.js';
 import { native } from '../base/native.js';
 import { CPU_LISTS, type CpuListName } from '../base/native-tables.js';
-import { ENVIRONMENT } from '../base/registry.js';
 import { CpuSet } from './cpu-set.js';
 import { listedCpus, readOnlineCpus } from './online-cpus.js';
 

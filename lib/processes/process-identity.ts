@@ -3,8 +3,8 @@
 // mounted with hidepid, or show another pid namespace.
 import { readdirSync, readFileSync } from 'node:fs';
 import { uptime } from 'node:os';
+import { ENVIRONMENT } from '../base/collections/registry.js';
 import { linkOf, textOf, unlessThrown } from '../base/errors.js';
-import { ENVIRONMENT } from '../base/registry.js';
 import { parseProcStat } from '../base/text/proc-stat.js';
 
 export interface ProcessIdentity {

@@ -1,8 +1,9 @@
 // CpuEvents: the kernel's notices about CPUs, by one socket for all of this environment.
+
+import { ENVIRONMENT } from '../base/collections/registry.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativeNotices } from '../base/native-files.js';
-import { ENVIRONMENT } from '../base/registry.js';
 
 class CpuEvents {
   readonly #listeners = new Set<() => void>();

@@ -4,8 +4,8 @@
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods } from '../account/pod-changes.js';
 import type { Host } from '../admission/host.js';
+import { ENVIRONMENT } from '../base/collections/registry.js';
 import { native } from '../base/native.js';
-import { ENVIRONMENT } from '../base/registry.js';
 import { hasChild } from '../threads/children.js';
 
 const openHosts = () => new Set<Host>();

@@ -2,10 +2,10 @@
 // the lock, reads again, and commits durably.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { ENVIRONMENT, Registry } from '../base/collections/registry.js';
 import { WeakValues } from '../base/collections/weak-values.js';
 import { type NumalignError, unlessRefused } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
-import { ENVIRONMENT, Registry } from '../base/registry.js';
 import { turnIfDue } from '../base/steps.js';
 import { FolderWatch, type Listener, type Listening } from './files/folder-watch.js';
 import { archive } from './files/put-aside.js';

@@ -1,7 +1,7 @@
 // MemoryStore: the assignments of a simulated machine, in one object that no other process shares.
 import type { Assignments } from '../account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
-import { Registry } from '../base/registry.js';
+import { Registry } from '../base/collections/registry.js';
 import { turnIfDue } from '../base/steps.js';
 import { isCgroupAlive } from '../processes/cgroup-owner.js';
 import type { Listener } from './files/folder-watch.js';

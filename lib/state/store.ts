@@ -2,9 +2,9 @@
 // share; a MemoryStore belongs to one process. A StateSource can only be read.
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import type { TotalOn } from '../account/booked-memory.js';
+import type { Registry } from '../base/collections/registry.js';
 import type { NumalignError } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
-import type { Registry } from '../base/registry.js';
 import type { CpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import type { Listener, Listening } from './files/folder-watch.js';
 import type { GoodState } from './files/state-files.js';

@@ -2,9 +2,9 @@
 import { constants } from 'node:buffer';
 import { freemem } from 'node:os';
 import { checkNames, invalidOption } from '../base/check-options.js';
+import { ENVIRONMENT } from '../base/collections/registry.js';
 import { kernelText, NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
-import { ENVIRONMENT } from '../base/registry.js';
 import { parseQuantity, type Quantity, wholeValue } from '../input/values/quantity.js';
 import { NodeSet } from '../machine/cpu-set.js';
 import {

@@ -1,10 +1,10 @@
 // Memory of a grant: the NUMA policy of the calling thread, and moves of its memory. See
 // set_mempolicy(2), mbind(2), migrate_pages(2) and numa(7).
 import { invalidOption } from '../base/check-options.js';
+import { ENVIRONMENT } from '../base/collections/registry.js';
 import { NumalignError, refusalOf, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativePolicy } from '../base/native-threads.js';
-import { ENVIRONMENT } from '../base/registry.js';
 import { NodeSet } from '../machine/cpu-set.js';
 
 /**

@@ -52,6 +52,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports["setErrorClass"] = Napi::Function::New(env, set_error_class);
   exports["setWire"] = Napi::Function::New(env, set_wire);
   export_id_lists(env, exports);
+  export_checksums(env, exports);
   export_topology(env, exports);
   export_hints(env, exports);
   export_threads(env, exports);

@@ -58,6 +58,7 @@ struct Environment {
 
 // Each file of bindings adds its functions to the export table.
 void export_id_lists(Napi::Env env, Napi::Object exports);
+void export_checksums(Napi::Env env, Napi::Object exports);
 void export_topology(Napi::Env env, Napi::Object exports);
 void export_hints(Napi::Env env, Napi::Object exports);
 void export_threads(Napi::Env env, Napi::Object exports);

@@ -28,8 +28,8 @@ constexpr Tables kTables = make_tables();
 
 }  // namespace
 
-uint32_t crc32(std::string_view bytes) {
-  uint32_t sum = 0xFFFFFFFFu;
+uint32_t crc32(std::string_view bytes, uint32_t before) {
+  uint32_t sum = ~before;
   auto byte_at = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };
   for (; bytes.size() >= kAtOnce; bytes.remove_prefix(kAtOnce)) {
     uint32_t next = 0;

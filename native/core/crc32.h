@@ -6,6 +6,7 @@
 
 namespace numalign {
 
-uint32_t crc32(std::string_view bytes);
+// `before`: the checksum of what stands before them.
+uint32_t crc32(std::string_view bytes, uint32_t before = 0);
 
 }  // namespace numalign

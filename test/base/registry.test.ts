@@ -1,8 +1,8 @@
 // needs: agents
 // Values in memory for an owner, and weakly held objects by name.
 import { describe, expect, it } from 'vitest';
+import { Registry } from '../../lib/base/collections/registry.js';
 import { WeakValues } from '../../lib/base/collections/weak-values.js';
-import { Registry } from '../../lib/base/registry.js';
 
 describe('a registry', () => {
   it('makes each thing once, for its owner', () => {

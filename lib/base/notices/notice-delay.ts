@@ -1,6 +1,6 @@
 // NoticeDelay: how long this environment waits before it opens inotify(7) for notices of files. The
 // kernel takes 8 to 20 ms to close it with a watch.
-import { ENVIRONMENT } from '../registry.js';
+import { ENVIRONMENT } from '../collections/registry.js';
 
 const newDelay = () => ({ ms: 0 });
 

@@ -2,8 +2,8 @@
 // preferred-allocation callbacks.
 import { display, invalidOption, thrownText } from '../../base/check-options.js';
 import { oncePerLast } from '../../base/collections/once-per.js';
+import { ENVIRONMENT } from '../../base/collections/registry.js';
 import { type Refusal, refusal } from '../../base/refusal.js';
-import { ENVIRONMENT } from '../../base/registry.js';
 import type { Device } from '../../input/devices.js';
 import { homesOf } from '../../machine/cpu-nodes.js';
 import type { Topology } from '../../machine/topology.js';

@@ -1,8 +1,8 @@
 // Descent: whether a process is on a grant's CPUs because the grant's owner started it.
 import { readdirSync } from 'node:fs';
 import type { OwnerRecord } from '../../account/pod-assignment.js';
+import { ENVIRONMENT } from '../../base/collections/registry.js';
 import { linkOf, textOf, throwIfExhausted } from '../../base/errors.js';
-import { ENVIRONMENT } from '../../base/registry.js';
 import { hasEnded, isProcOurs, statOf } from '../../processes/process-identity.js';
 
 /**

@@ -1,9 +1,10 @@
 // Kernel events of folders and files. The environment shares one inotify instance, because a user
 // has few (128).
+
+import { ENVIRONMENT } from '../../base/collections/registry.js';
 import { native } from '../../base/native.js';
 import type { NativeInotify } from '../../base/native-files.js';
 import { noticeDelayMs } from '../../base/notices/notice-delay.js';
-import { ENVIRONMENT } from '../../base/registry.js';
 
 // inotify(7)
 export const IN_MODIFY = 0x2;

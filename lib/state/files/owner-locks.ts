@@ -2,8 +2,8 @@
 // removed or replaced.
 import { readFileSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { crc32 } from 'node:zlib';
 import { throwIfExhausted } from '../../base/errors.js';
+import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 
 // How many hexadecimal digits of a uuid its lock shows: a lock starts below 2^60.
@@ -17,7 +17,7 @@ const SEALS = 1n << 62n;
 const startOf = (uuid: string) => BigInt(`0x${uuid.replaceAll('-', '').slice(0, START_DIGITS)}`);
 
 const MARK_BITS = 30;
-const markOf = (text: string) => BigInt(crc32(text) >>> (32 - MARK_BITS));
+const markOf = (text: string) => BigInt(native.crc32(text) >>> (32 - MARK_BITS));
 
 /**
  * What tells a state folder from others. The path does not: each container has its own. `place`:

@@ -1,9 +1,9 @@
 // The format of owners/<uuid>: the owner, and a line for each grant that it takes or gives up. If
 // state.json is lost, numalign recovers the state from these files. Pure.
-import { crc32 } from 'node:zlib';
 import { isHeldBy, type MachineSettings } from '../../account/assignments.js';
 import type { KubeletRecord } from '../../account/kubelet-record.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
+import { native } from '../../base/native.js';
 import type { Fields } from '../../base/shapes.js';
 import { decodeSettings, versionFor } from './checkpoint.js';
 import { decodeKubelet } from './kubelet-section.js';
@@ -17,6 +17,7 @@ import {
   linesOf,
   reading,
   readVersion1,
+  sealedLength,
   sealLine,
   textOfMembers,
 } from './sealed-json.js';
@@ -84,10 +85,12 @@ const LINE_DIGITS = 10;
 const digitsOf = (lines: number) => String(lines).padStart(LINE_DIGITS, '0');
 
 /** The last line. It counts the lines before it, so that a cut shows. New lines overwrite it. */
-export const endLine = (lines: number): string => sealLine(JSON.stringify({ lines: digitsOf(lines) }));
+export const endLine = (lines: number): string => sealLine(endText(lines));
+
+const endText = (lines: number) => JSON.stringify({ lines: digitsOf(lines) });
 
 /** Equal for any number of lines. */
-export const END_LENGTH = endLine(0).length;
+export const END_LENGTH = sealedLength(endText(0));
 
 /** @throws ERR_STATE_CORRUPT, and ERR_STATE_VERSION if a newer numalign wrote the file */
 export function decodeOwnerFile(bytes: Buffer): OwnerFile {
@@ -166,14 +169,14 @@ const MOST_UNSEALED = 16;
  * owner wrote last, if it was stopped before it could seal them. Undefined if other programs changed it.
  */
 export function sealedPart(bytes: Buffer, isSeal: (checksum: number) => boolean): Buffer | undefined {
-  if (isSeal(crc32(bytes))) return bytes;
+  if (isSeal(native.crc32(bytes))) return bytes;
   let begin = bytes.length - END_LENGTH;
   const end = begin > 0 ? linesOf(bytes.subarray(begin)).next().value?.members?.lines : undefined;
   const most = Math.min(Number(end ?? 0) - 1, MOST_UNSEALED);
   for (let dropped = 1; dropped <= most; dropped++) {
     begin = bytes.lastIndexOf('\n', begin - 2) + 1;
     const [before, last] = [bytes.subarray(0, begin), endLine(Number(end) - dropped)];
-    if (isSeal(crc32(last, crc32(before)))) return Buffer.concat([before, Buffer.from(last)]);
+    if (isSeal(native.crc32(last, native.crc32(before)))) return Buffer.concat([before, Buffer.from(last)]);
   }
   return undefined;
 }

@@ -1,8 +1,8 @@
 // Sealed JSON: lines of JSON that each end with a checksum of their bytes. The first line of a file
 // begins with the format and version. state.json and the owners' files use it. Pure.
 import { createHash } from 'node:crypto';
-import { crc32 } from 'node:zlib';
 import { isNumalignError, NumalignError, reworded, unlessThrown } from '../../base/errors.js';
+import { native } from '../../base/native.js';
 import { type Fields, isObject } from '../../base/shapes.js';
 
 /** A kind of file, with the newest version that this numalign knows. */
@@ -44,7 +44,7 @@ const HEAD = /^\{"format":"([a-z-]+)","version":(\d+),/;
 const HEAD_LENGTH = 200;
 
 /** Guards against damage, not against forgery. */
-export const checksum = (bytes: string | Uint8Array) => crc32(bytes).toString(16).padStart(8, '0');
+export const checksum = (bytes: string | Uint8Array) => native.crc32(bytes).toString(16).padStart(8, '0');
 
 /** Seals an object. `text`: the JSON of the object. */
 export function sealText(text: string): SealedText {
@@ -54,6 +54,9 @@ export function sealText(text: string): SealedText {
 }
 
 export const sealLine = (text: string): string => sealText(text).line;
+
+/** How long the line is that {@link sealLine} makes of a text. */
+export const sealedLength = (text: string): number => text.length - 1 + SEAL_LENGTH + '\n'.length;
 
 const lengthOf = (parts: readonly string[]) =>
   parts.reduce((length, part) => length + Buffer.byteLength(part), 0);

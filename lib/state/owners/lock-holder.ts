@@ -1,6 +1,6 @@
 // Reads from the lock's file which process holds the lock, and whether it is stopped. For people;
 // no decision depends on it.
-import { ENVIRONMENT } from '../../base/registry.js';
+import { ENVIRONMENT } from '../../base/collections/registry.js';
 import { identifySelf, isSameStart, pidNamespace, statOf } from '../../processes/process-identity.js';
 import { processCommand } from './owner-record.js';
 

@@ -1,5 +1,4 @@
 // OwnOwner: this environment (main thread or Worker) as an owner. Its locked file lists its grants.
-import { crc32 } from 'node:zlib';
 import { isHeldBy } from '../../account/assignments.js';
 import type { KubeletRecord } from '../../account/kubelet-record.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
@@ -79,7 +78,7 @@ export class OwnOwner {
   }
 
   get #fileChecksum(): number {
-    return crc32(endLine(this.#lines), this.#checksum);
+    return native.crc32(endLine(this.#lines), this.#checksum);
   }
 
   // The bytes of the whole file. Counts them as written.
@@ -91,7 +90,7 @@ export class OwnOwner {
     this.#bytes = bytes.length;
     this.#wholeBytes = this.#bytes;
     this.#lines = lines.length - 1;
-    this.#checksum = crc32(bytes.subarray(0, -END_LENGTH));
+    this.#checksum = native.crc32(bytes.subarray(0, -END_LENGTH));
     return bytes;
   }
 
@@ -190,7 +189,7 @@ export class OwnOwner {
     }
     this.#bytes += Buffer.byteLength(text);
     this.#lines = count;
-    this.#checksum = crc32(text, this.#checksum);
+    this.#checksum = native.crc32(text, this.#checksum);
     this.#isTorn = true;
     this.#seal();
     this.#isTorn = false;
@@ -270,7 +269,7 @@ export class OwnOwner {
   // True if the file on disk is what this process wrote.
   #isWhole(): boolean {
     const bytes = this.folder.read(this.record.uuid);
-    return bytes !== undefined && crc32(bytes) === this.#fileChecksum;
+    return bytes !== undefined && native.crc32(bytes) === this.#fileChecksum;
   }
 
   /** Releases the locks. The owner is dead then, unless a child has a copy of a descriptor. */

@@ -59,6 +59,12 @@ TEST(Crc32, IsThatOfZlib) {
   EXPECT_EQ(crc32("The quick brown fox jumps over the lazy dog"), 0x414FA339u);
 }
 
+TEST(Crc32, GoesOnFromWhatStandsBefore) {
+  const std::string text = "The quick brown fox jumps over the lazy dog";
+  for (size_t i = 0; i <= text.size(); i++)
+    EXPECT_EQ(crc32(text.substr(i), crc32(text.substr(0, i))), 0x414FA339u) << i;
+}
+
 TEST(JsonScan, TakesWhatJsonParseTakes) {
   for (const char* text : {"0", "-0", "1.5e-7", "1E+2", "\"\"", R"("\"\\\/\b\f\n\r\t\u00e9é")", "[]",
                            "[1,[2,{}]]", "{}", R"({"":null,"a":[true,false]})", "\"\x7f\""}) {

@@ -90,7 +90,7 @@ describe('the command', () => {
     expect(installed.runScripts()).toMatchObject({ status: 0, stderr: '' });
     const { status, compiled } = installed.runRefused();
     expect(status).toBe(126);
-    expect(compiled).toEqual(['groups', 'managers', 'program.cjs', 'requests', 'shared', 'shared']);
+    expect(compiled).toEqual(['common', 'groups', 'managers', 'program.cjs', 'requests', 'shared', 'shared']);
   });
 
   it('loads no more for a run than it needs', () => {
