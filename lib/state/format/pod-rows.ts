@@ -1,6 +1,7 @@
 // Pods of lines that the addon has merged. Most of what they say is the same in many of them: it is
 // decoded once, and they share it. native/core/pod_rows.h describes their form. Pure.
 import type { ContainerAssignment, PodAssignment } from '../../account/pod-assignment.js';
+import type { Shape } from '../../base/shapes.js';
 import type { Words } from '../../base/words.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { decodeContainer, decodePod } from './pod-record.js';
@@ -12,68 +13,43 @@ export interface PodRows {
 }
 
 // Without the isolation that follows from its CPUs.
-const containerTemplate = (container: unknown) => ({
-  ...decodeContainer(container, 'it'),
+const containerTemplate = (container: unknown, where: string) => ({
+  ...decodeContainer(container, where),
   isolation: (container as Partial<ContainerAssignment>).isolation,
 });
-
-class Reader {
-  #next = 0;
-  #words = 0;
-  // What templates say, by their numbers.
-  readonly #templates: unknown[] = [];
-
-  constructor(
-    private readonly pods: PodRows,
-    private readonly words: Words,
-  ) {}
-
-  get isAtEnd(): boolean {
-    return this.#next === this.pods.rows.length;
-  }
-
-  #value<T>(): T {
-    return this.pods.rows[this.#next++] as T;
-  }
-
-  #template<T>(decode: (template: unknown, where: string) => T): T {
-    const number = this.#value<number>();
-    this.#templates[number] ??= decode(this.pods.templates[number], 'it');
-    return this.#templates[number] as T;
-  }
-
-  #cpus(): CpuSet {
-    const begin = this.#words;
-    this.#words += this.#value<number>();
-    return begin === this.#words ? CpuSet.EMPTY : new CpuSet(this.words.subarray(begin, this.#words));
-  }
-
-  #container(): ContainerAssignment {
-    const template = this.#template(containerTemplate);
-    const [cpus, held] = [this.#cpus(), this.#cpus()];
-    return {
-      ...template,
-      isolation: template.isolation ?? (cpus.isEmpty ? 'host' : 'container'),
-      cpus,
-      held,
-    };
-  }
-
-  pod(): PodAssignment {
-    const uid = this.#value<string | object>();
-    if (typeof uid === 'object') return decodePod(uid, 'it');
-    const [name, admittedAt] = [this.#value<string | 0>(), this.#value<string>()];
-    const template = this.#template(decodePod);
-    const containers = Array.from({ length: this.#value<number>() }, () => this.#container());
-    return { ...template, uid, name: name === 0 ? uid : name, containers, admittedAt };
-  }
-}
 
 /**
  * `words`: of their CPUs.
  * @throws ERR_STATE_CORRUPT, ERR_STATE_VERSION
  */
-export function* podsOfRows(pods: PodRows, words: Words): Generator<PodAssignment> {
-  const reader = new Reader(pods, words);
-  while (!reader.isAtEnd) yield reader.pod();
+export function* podsOfRows({ templates, rows }: PodRows, words: Words): Generator<PodAssignment> {
+  let [next, word] = [0, 0];
+  const value = <T>() => rows[next++] as T;
+  const decoded: unknown[] = [];
+  const template = <T>(decode: Shape<T>) => {
+    const number = value<number>();
+    decoded[number] ??= decode(templates[number], 'it');
+    return decoded[number] as T;
+  };
+  const set = () => {
+    const begin = word;
+    word += value<number>();
+    return begin === word ? CpuSet.EMPTY : new CpuSet(words.subarray(begin, word));
+  };
+  const container = (): ContainerAssignment => {
+    const known = template(containerTemplate);
+    const [cpus, held] = [set(), set()];
+    return { ...known, isolation: known.isolation ?? (cpus.isEmpty ? 'host' : 'container'), cpus, held };
+  };
+  while (next < rows.length) {
+    const uid = value<string | object>();
+    if (typeof uid === 'object') {
+      yield decodePod(uid, 'it');
+      continue;
+    }
+    const [name, admittedAt] = [value<string | 0>(), value<string>()];
+    const pod = template(decodePod);
+    const containers = Array.from({ length: value<number>() }, container);
+    yield { ...pod, uid, name: name === 0 ? uid : name, containers, admittedAt };
+  }
 }
