@@ -154,10 +154,10 @@ export const HOUSES = {
   ],
   'native/platform': [
     room('.', 40, 'what all system calls share'),
-    room('files', 1345, 'locks, journals and notices', {
+    room('files', 1461, 'locks, journals and notices', {
       ...on('containers'),
       because:
-        'the file that a look at an owner has open is read, instead of opened again; a waiter hears that it is next; closing a watch waits elsewhere',
+        'all owners’ files are looked at in one call, which a call for each took five times as long for; the file that a look at an owner has open is read, instead of opened again; a waiter hears that it is next; closing a watch waits elsewhere',
     }),
     room('discovery', 1530, 'hwloc, PCI devices, memory, CPU events', {
       ...on('4-nodes-pci', 'cpu-holes', 'cpu-only-node', 'memory-tiers'),

@@ -18,26 +18,29 @@ type MemoryGroups = ReadonlyMap<string, MemoryGroup>;
 const keyOf = (nodes: readonly number[]) => nodes.join(',');
 
 function add(groups: MemoryGroups, pods: readonly PodAssignment[], sign: 1 | -1): MemoryGroups {
-  let all: Map<string, MemoryGroup> | undefined;
-  for (const pod of pods) {
-    for (const { memory } of memoryBookings(pod)) {
-      for (const block of memory) {
-        all ??= new Map(groups);
-        addBlock(all, block, sign);
-      }
-    }
-  }
+  // Pods that were read together share blocks.
+  const times = new Map<MemoryBlock, number>();
+  for (const pod of pods)
+    for (const { memory } of memoryBookings(pod))
+      for (const block of memory) times.set(block, (times.get(block) ?? 0) + sign);
   // Most pods have none.
-  return all ?? groups;
+  if (times.size === 0) return groups;
+  const all = new Map(groups);
+  for (const [block, count] of times) addBlocks(all, block, count);
+  return all;
 }
 
-function addBlock(groups: Map<string, MemoryGroup>, { nodes, type, bytes }: MemoryBlock, sign: 1 | -1): void {
+function addBlocks(
+  groups: Map<string, MemoryGroup>,
+  { nodes, type, bytes }: MemoryBlock,
+  count: number,
+): void {
   const key = keyOf(nodes);
   const group = groups.get(key);
-  const blocks = (group?.blocks ?? 0) + sign;
+  const blocks = (group?.blocks ?? 0) + count;
   if (blocks === 0) groups.delete(key);
   else {
-    const sum = (group && Object.hasOwn(group.sums, type) ? group.sums[type]! : 0) + sign * bytes;
+    const sum = (group && Object.hasOwn(group.sums, type) ? group.sums[type]! : 0) + count * bytes;
     // A computed member of a literal never sets the prototype.
     groups.set(key, { nodes, blocks, sums: { ...group?.sums, [type]: sum } });
   }

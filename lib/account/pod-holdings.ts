@@ -99,10 +99,12 @@ export function holdingOf(pod: Booked & Pick<PodAssignment, 'upcoming' | 'former
 /** All memory booked for a pod, with a block for each type and set of nodes. */
 export function memoryOf({ booking, containers }: Booked): readonly MemoryBlock[] {
   if (booking) return booking.memory;
+  const blocks = containers.flatMap(({ memory }) => memory).filter(({ bytes }) => bytes > 0);
   const sums = new Map<string, MemoryBlock>();
-  for (const { nodes, type, bytes } of containers.flatMap(({ memory }) => memory)) {
-    const key = `${type} ${nodes}`;
-    if (bytes > 0) sums.set(key, { nodes, type, bytes: bytes + (sums.get(key)?.bytes ?? 0) });
+  for (const { nodes, type, bytes } of blocks) {
+    // Most pods have one block.
+    const key = blocks.length === 1 ? '' : `${type} ${nodes}`;
+    sums.set(key, { nodes, type, bytes: bytes + (sums.get(key)?.bytes ?? 0) });
   }
   return [...sums.values()];
 }
@@ -129,11 +131,14 @@ export function firstNodes({ nodes }: Topology, blocks: readonly MemoryBlock[]):
   return first === 'dram' ? all : NodeSet.from([...all].filter((id) => tierOf(id) === first));
 }
 
+const NO_DEVICES: Holding['devices'] = Object.freeze({});
+
 /**
  * All devices of a pod by resource, without duplicates: later containers may have those of init
  * containers.
  */
 export function devicesOf({ containers }: Pick<PodAssignment, 'containers'>): Holding['devices'] {
+  if (containers.every(({ devices }) => Object.keys(devices).length === 0)) return NO_DEVICES;
   const all = new Map<string, Map<string, DeviceAssignment>>();
   for (const { devices } of containers) {
     for (const [resource, list] of Object.entries(devices)) {

@@ -172,6 +172,18 @@ export interface NativeFolder {
   isOwnerAlive(name: string): boolean;
   /** Undefined if {@link read} would refuse the file as too large. @throws also without a file */
   lookAtOwner(name: string): OwnerLook | undefined;
+  /**
+   * Looks at all owners' files at once. `names`: of the files without a lock, and of what
+   * {@link lookAtOwner} does not take. With a `generation` also of locked files, but those that are as their
+   * owners wrote them, as their seals show, and add nothing to a state of this generation. `sum`: as of
+   * {@link sumOfFiles}.
+   */
+  survey(generation?: number): { readonly names: string[]; readonly sum: number };
+  /**
+   * A sum of the names and inodes of these files, or of all. It is the same in any order. A name without a
+   * file counts nothing.
+   */
+  sumOfFiles(names?: readonly string[]): number;
   /** The device of this folder's files in the lines of /proc/locks. */
   lockDevice(): string;
 }

@@ -52,15 +52,15 @@ export interface ProgramCall {
 /**
  * Change lines, merged. `change`: JSON as of one line; '' without a whole line. Its `gone` has pods that
  * a line brought and a later one released, and `released` those that were on record before. `length`:
- * of the whole lines, in bytes. `seal`: of the last one. `arePlain`: the shapes of all members of its
- * pods have been checked, and none has a member that few pods have.
+ * of the whole lines, in bytes. `seal`: of the last one. `words`: of the CPUs of its `pods`, which
+ * native/core/pod_rows.h describes.
  */
 export type MergedLines = readonly [
   change: string,
+  words: Words,
   length: number,
   seal: string,
   hasTail: boolean,
-  arePlain: boolean,
 ];
 
 /** The functions of the addon, as the rest of the package sees them. */
@@ -68,10 +68,11 @@ export interface Native {
   setErrorClass(errorClass: typeof NumalignError): void;
 
   /**
-   * Merges change lines that follow a generation into one change. Undefined if a line is damaged, or is
-   * not as numalign writes it: then only its reader can tell what it says.
+   * Merges change lines that follow a generation into one change; without a generation, reads the line
+   * of a whole state. Undefined if a line is damaged, or is not as numalign writes it: then only its
+   * reader can tell what it says.
    */
-  mergeLines(lines: Buffer, generation: number): MergedLines | undefined;
+  mergeLines(lines: Buffer, generation?: number): MergedLines | undefined;
 
   /** The CRC-32 of zlib. `before`: that of what stands before. Node's would load all its streams. */
   crc32(bytes: string | Uint8Array, before?: number): number;

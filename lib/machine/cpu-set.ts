@@ -121,6 +121,9 @@ export class NodeSet extends IdSet<NodeSet> {
    * @throws ERR_INVALID_ARGUMENT for an id that is not an integer or out of range
    */
   static from(ids: Iterable<number>): NodeSet {
+    const [id, ...others] = Array.isArray(ids) ? ids : [];
+    const one = others.length === 0 && id >>> 0 === id && id < 32 && knownNodes.get((1 << id) >>> 0);
+    if (one) return one;
     const words = wordsOf(checkIds(ids, NodeSet.MAX_ID, 'the NUMA node id', 'NodeSet.parse'));
     if (words.length === 0) return NodeSet.EMPTY;
     const known = words.length === 1 ? knownNodes.get(words[0]!) : undefined;

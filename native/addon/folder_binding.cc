@@ -17,6 +17,7 @@
 #include "platform/files/extended_attribute.h"
 #include "platform/files/file_lock.h"
 #include "platform/files/folder.h"
+#include "platform/files/owner_files.h"
 #include "platform/threads/thread_pins.h"
 
 namespace numalign::addon {
@@ -267,6 +268,8 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
                            InstanceMethod<&FolderObject::create_owner>("createOwner"),
                            InstanceMethod<&FolderObject::is_owner_alive>("isOwnerAlive"),
                            InstanceMethod<&FolderObject::look_at_owner>("lookAtOwner"),
+                           InstanceMethod<&FolderObject::survey>("survey"),
+                           InstanceMethod<&FolderObject::sum_of_files_binding>("sumOfFiles"),
                            InstanceMethod<&FolderObject::lock_device>("lockDevice"),
                        });
   }
@@ -484,6 +487,27 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     look["bytes"] = Napi::Buffer<char>::Copy(env, bytes.data(), bytes.size());
     if (auto sealed = unwrap(env, sealed_checksum(fd.get()))) look["seal"] = Napi::Number::New(env, *sealed);
     return look;
+  }
+  // (generation or undefined)
+  Napi::Value survey(const Napi::CallbackInfo& info) {
+    std::optional<uint64_t> generation;
+    if (!info[0].IsUndefined()) generation = to_size(info[0], "the generation");
+    const OwnerSurvey survey = unwrap(info.Env(), survey_owners(*folder_, kMaxFileBytes, generation));
+    Napi::Object found = Napi::Object::New(info.Env());
+    found["names"] = from_names(info.Env(), survey.names);
+    found["sum"] = Napi::Number::New(info.Env(), survey.sum);
+    return found;
+  }
+  // (names, or undefined for all)
+  Napi::Value sum_of_files_binding(const Napi::CallbackInfo& info) {
+    std::optional<std::vector<std::string>> names;
+    if (!info[0].IsUndefined()) {
+      if (!info[0].IsArray()) throw Napi::TypeError::New(info.Env(), "the names must be a list");
+      const auto list = info[0].As<Napi::Array>();
+      names.emplace();
+      for (uint32_t i = 0; i < list.Length(); i++) names->push_back(to_string(list.Get(i), "a name"));
+    }
+    return Napi::Number::New(info.Env(), unwrap(info.Env(), sum_of_files(*folder_, names)));
   }
   Napi::Value lock_device(const Napi::CallbackInfo& info) {
     return Napi::String::New(info.Env(), unwrap(info.Env(), listed_device(*folder_)));

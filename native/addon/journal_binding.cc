@@ -1,5 +1,6 @@
 #include "addon/journal_binding.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -107,21 +108,25 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
   JournalWitness witness_;
 };
 
-// (bytes of change lines, generation before them): the merged change, the length of its lines, their last
-// seal, whether a tail follows, whether all its pods are plain; undefined if the lines are not plain
+// (bytes of change lines, the generation before them; without it, of the line of a whole state): the
+// merged change, the words of its CPUs, the length of its lines, their last seal, whether a tail follows;
+// undefined if the lines are not plain
 Napi::Value merge_lines_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   if (!info[0].IsBuffer()) throw Napi::TypeError::New(env, "the lines must be a Buffer");
   const auto bytes = info[0].As<Napi::Buffer<char>>();
-  const std::optional<MergedLines> merged =
-      merge_lines({bytes.Data(), bytes.Length()}, to_size(info[1], "the generation"));
+  std::optional<uint64_t> generation;
+  if (!info[1].IsUndefined()) generation = to_size(info[1], "the generation");
+  const std::optional<MergedLines> merged = merge_lines({bytes.Data(), bytes.Length()}, generation);
   if (!merged) return env.Undefined();
+  Napi::Uint32Array words = Napi::Uint32Array::New(env, merged->words.size());
+  std::ranges::copy(merged->words, words.Data());
   Napi::Array parts = Napi::Array::New(env, 5);
   parts[0u] = Napi::String::New(env, merged->change);
-  parts[1u] = Napi::Number::New(env, static_cast<double>(merged->length));
-  parts[2u] = Napi::String::New(env, merged->seal);
-  parts[3u] = Napi::Boolean::New(env, merged->has_tail);
-  parts[4u] = Napi::Boolean::New(env, merged->has_plain_pods);
+  parts[1u] = words;
+  parts[2u] = Napi::Number::New(env, static_cast<double>(merged->length));
+  parts[3u] = Napi::String::New(env, merged->seal);
+  parts[4u] = Napi::Boolean::New(env, merged->has_tail);
   return parts;
 }
 

@@ -9,7 +9,7 @@
 
 #include "core/crc32.h"
 #include "core/json_scan.h"
-#include "core/plain_pod.h"
+#include "core/pod_rows.h"
 
 namespace numalign {
 namespace {
@@ -37,9 +37,14 @@ std::string_view seal_of(std::string_view line) {
 constexpr std::string_view kReplaced[] = {"line",   "bootId",  "writtenAt", "cpus",
                                           "memory", "kubelet", "quiet",     "settings"};
 
+// A merged change has them; a whole state has none.
+constexpr std::string_view kOfChanges[] = {"released", "gone", "named"};
+
+// Takes lines of changes, or the line of a whole state.
 class Merger {
  public:
-  explicit Merger(uint64_t generation) : generation_(generation) {}
+  explicit Merger(std::optional<uint64_t> generation)
+      : is_state_(!generation), generation_(generation.value_or(0)) {}
 
   uint64_t generation() const { return generation_; }
 
@@ -52,48 +57,45 @@ class Merger {
       if (std::ranges::count(names, name) > 0) return false;
       names.push_back(name);
       std::string_view value;
+      if (name == "pods" && is_state_) return bring_all(scan);
       if (!scan.value(&value)) return false;
       if (name == "generation")
         number = value;
       else if (name == "pods")
         pods = value;
-      else if (name == "released")
+      else if (name == "released" && !is_state_)
         released = value;
-      else if (name == "named")
+      else if (name == "named" && !is_state_)
         named = value;
       else if (name == "checksum")
         return true;
-      else if (std::ranges::count(kReplaced, name) == 0)
+      else if (is_state_ ? std::ranges::count(kOfChanges, name) > 0
+                         : std::ranges::count(kReplaced, name) == 0)
         return false;
       else
         put(name, value);
       if (name == "line") kind = value;
       return true;
     });
-    return is_object && scan.at_end() && kind == "\"change\"" && follows(number) && release(released) &&
-           bring(pods) && remember(named);
+    return is_object && scan.at_end() && kind == (is_state_ ? "\"state\"" : "\"change\"") &&
+           follows(number) && release(released) && (is_state_ ? has_all_ : bring(pods)) && remember(named);
   }
 
-  bool has_plain_pods() const {
-    return std::ranges::all_of(pods_,
-                               [](const Pod& pod) { return pod.text.empty() || is_plain_pod(pod.text); });
-  }
-
-  std::string change() const {
+  // `words`: see PodRows::words().
+  std::string change(std::vector<uint32_t>* words) {
     std::string text = "{\"generation\":" + std::to_string(generation_);
     for (const auto& [name, value] : members_) append(text, {",\"", name, "\":", value});
     text += ",\"released\":[";
     append_list(text, released_);
     text += "],\"gone\":[";
     append_list(text, gone_);
-    text += "],\"pods\":[";
-    std::vector<std::string_view> pods;
-    for (const Pod& pod : pods_)
-      if (!pod.text.empty()) pods.push_back(pod.text);
-    append_list(text, pods);
     text += "],\"named\":[";
     append_list(text, named_);
-    return text += "]}";
+    for (const Pod& pod : pods_)
+      if (!pod.text.empty()) all_.add(pod.text);
+    *words = all_.words();
+    append(text, {"],\"pods\":", all_.text(), "}"});
+    return text;
   }
 
  private:
@@ -121,7 +123,7 @@ class Merger {
     uint64_t found = 0;
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), found);
     const bool is_next = error == std::errc() && end == number.data() + number.size() &&
-                         number.size() <= 15 && found == generation_ + 1;
+                         number.size() <= 15 && (is_state_ || found == generation_ + 1);
     if (is_next) generation_ = found;
     return is_next;
   }
@@ -149,18 +151,17 @@ class Merger {
     if (list.empty()) return true;
     JsonScan scan(list);
     return scan.list([&] {
-      std::string_view text;
-      if (!scan.value(&text)) return false;
+      const char* begin = scan.next();
       std::string_view uid;
-      JsonScan members(text);
       int uids = 0;
-      const bool is_object = members.object([&](std::string_view name) {
+      const bool is_object = scan.object([&](std::string_view name) {
         std::string_view value;
-        if (name != "uid") return members.value(&value);
+        if (name != "uid") return scan.value(&value);
         uids++;
-        return members.text(&uid);
+        return scan.text(&uid);
       });
       if (!is_object || uids != 1) return false;
+      const std::string_view text(begin, static_cast<size_t>(scan.next() - begin));
       if (auto [place, is_new] = places_.try_emplace(uid, pods_.size()); is_new)
         pods_.push_back({text});
       else
@@ -169,15 +170,28 @@ class Merger {
     });
   }
 
+  // The pods of a whole state, each once.
+  bool bring_all(JsonScan& scan) {
+    std::unordered_set<std::string_view> uids;
+    has_all_ = scan.list([&] {
+      std::string_view uid;
+      return all_.take(scan, &uid) && uids.insert(uid).second;
+    });
+    return has_all_;
+  }
+
   bool remember(std::string_view list) {
     if (list.empty()) return true;
     JsonScan scan(list);
     return scan.list([&] { return scan.value(&named_.emplace_back()); });
   }
 
+  const bool is_state_;
   uint64_t generation_;
   std::vector<std::pair<std::string_view, std::string_view>> members_;
-  std::vector<Pod> pods_;
+  std::vector<Pod> pods_;                                // of changes
+  PodRows all_;                                          // of the whole state, or in the end of changes
+  bool has_all_ = false;                                 // of the whole state
   std::unordered_map<std::string_view, size_t> places_;  // in pods_, by uid
   std::vector<std::string_view> released_, gone_, named_;
   // Neither on record before the first line any more, nor brought since.
@@ -186,7 +200,7 @@ class Merger {
 
 }  // namespace
 
-std::optional<MergedLines> merge_lines(std::string_view bytes, uint64_t generation) {
+std::optional<MergedLines> merge_lines(std::string_view bytes, std::optional<uint64_t> generation) {
   Merger merger(generation);
   MergedLines merged;
   while (merged.length < bytes.size()) {
@@ -204,8 +218,7 @@ std::optional<MergedLines> merge_lines(std::string_view bytes, uint64_t generati
     merged.length = newline + 1;
   }
   merged.generation = merger.generation();
-  merged.has_plain_pods = merger.has_plain_pods();
-  if (merged.length > 0) merged.change = merger.change();
+  if (merged.length > 0) merged.change = merger.change(&merged.words);
   return merged;
 }
 

@@ -1,6 +1,8 @@
 #include "core/json_scan.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 
 namespace numalign {
 namespace {
@@ -12,6 +14,24 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 // Needs no look at what comes next in a string.
 bool is_plain(char c) { return static_cast<unsigned char>(c) >= ' ' && c != '"' && c != '\\'; }
+bool is_ascii(char c) { return static_cast<signed char>(c) >= 0; }
+
+constexpr uint64_t kEach = 0x0101010101010101;
+constexpr uint64_t kTops = 0x80 * kEach;
+
+// Whether one of 8 bytes is less than `least`, which is at most 128.
+bool has_less(uint64_t bytes, uint64_t least) { return ((bytes - least * kEach) & ~bytes & kTops) != 0; }
+bool has(uint64_t bytes, char c) { return has_less(bytes ^ static_cast<uint64_t>(c) * kEach, 1); }
+
+// Past the plain bytes; with `ascii_only` up to others too.
+const char* past_plain(const char* next, const char* end, bool ascii_only) {
+  for (uint64_t bytes; end - next >= 8; next += 8) {
+    std::memcpy(&bytes, next, 8);
+    if (has_less(bytes, ' ') || has(bytes, '"') || has(bytes, '\\') || (ascii_only && (bytes & kTops) != 0))
+      break;
+  }
+  return std::find_if_not(next, end, [&](char c) { return is_plain(c) && (is_ascii(c) || !ascii_only); });
+}
 
 }  // namespace
 
@@ -25,8 +45,7 @@ bool JsonScan::value(std::string_view* taken) {
 bool JsonScan::text(std::string_view* taken) {
   if (!skip('"')) return false;
   const char* begin = next_;
-  next_ =
-      std::find_if_not(next_, end_, [](char c) { return is_plain(c) && static_cast<signed char>(c) >= 0; });
+  next_ = past_plain(next_, end_, true);
   *taken = {begin, static_cast<size_t>(next_ - begin)};
   return skip('"');
 }
@@ -40,7 +59,7 @@ bool JsonScan::skip_word(std::string_view word) {
 bool JsonScan::skip_string() {
   if (!skip('"')) return false;
   for (;;) {
-    next_ = std::find_if_not(next_, end_, is_plain);
+    next_ = past_plain(next_, end_, false);
     if (skip('"')) return true;
     if (!skip('\\') || next_ == end_) return false;
     const char kind = *next_++;

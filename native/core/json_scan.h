@@ -12,6 +12,8 @@ class JsonScan {
   explicit JsonScan(std::string_view text) : next_(text.data()), end_(text.data() + text.size()) {}
 
   bool at_end() const { return next_ == end_; }
+  // Where the next value begins.
+  const char* next() const { return next_; }
   // Takes the next value, of any kind.
   bool value(std::string_view* taken);
   // Takes an ASCII string without escapes, so that its bytes are what it says; without its quotes.

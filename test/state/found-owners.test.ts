@@ -20,6 +20,7 @@ import { lockRange, locksOf, OwnerLocks } from '../../lib/state/files/owner-lock
 import { encodeOwnerFile, endLine, type OwnerFile } from '../../lib/state/format/owner-file.js';
 import { sealLine } from '../../lib/state/format/sealed-json.js';
 import { thrownBy } from '../support/error-of.js';
+import { kubeletRecord } from '../support/kubelet-records.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const uuidOf = (i: number) => `0f9b8a7${i}-1d2e-4f3a-8b4c-5d6e7f8a9b0c`;
@@ -126,9 +127,11 @@ describe('the owners of a folder', () => {
   it('are known beside a state only if their files may add something to it', () => {
     const { start, write, found } = folder();
     start(1, { generation: 4 });
-    start(2, { generation: 5 });
+    start(2, { generation: 5, kubelet: kubeletRecord('3') });
     write(3, ownerFile(3, { generation: 6 }));
     write(4, ownerFile(4, { kind: 'persistent', generation: 7 }));
+    // Claims nothing.
+    start(5, { generation: 5 });
     const owners = new Set([uuidOf(3)]);
     expect(found(undefined, { generation: 5, owners })).toMatchObject({ living: [2, 4], latest: 4 });
     expect(found(undefined, { generation: 5, owners: new Set() })).toMatchObject({
@@ -139,7 +142,7 @@ describe('the owners of a folder', () => {
       living: [],
       latest: undefined,
     });
-    expect(found(undefined, { generation: 4, owners: new Set() })).toMatchObject({ living: [1, 2, 4] });
+    expect(found(undefined, { generation: 4, owners: new Set() })).toMatchObject({ living: [2, 4, 5] });
   });
 
   it('are unknown if a file is damaged or of a newer format, unless its process has ended', () => {

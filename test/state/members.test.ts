@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { finish } from '../../lib/base/steps.js';
 import { checkpointSteps } from '../../lib/state/format/checkpoint.js';
 import { encodeCheckpoint } from '../../lib/state/format/journal.js';
+import { decodePod } from '../../lib/state/format/pod-record.js';
 import { thrownBy } from '../support/error-of.js';
 
 const memory = [{ nodes: [0], type: 'memory', bytes: 4096 }];
@@ -73,7 +74,7 @@ const STATE = {
 };
 
 type Path = readonly string[];
-const decode = (value: unknown) => finish(checkpointSteps(value as typeof STATE));
+const decode = (value: unknown) => finish(checkpointSteps(value as typeof STATE, undefined, decodePod));
 
 /** The state with another value at a path; undefined: without that member. */
 function withValue(path: Path, value: unknown): unknown {

@@ -355,7 +355,7 @@ describe('the file of another owner', () => {
       const fail = () => {
         throw error;
       };
-      const folder = { isOwnerAlive: fail, list: fail, lockDevice: () => '0:0' };
+      const folder = { isOwnerAlive: fail, survey: fail, lockDevice: () => '0:0' };
       return new Owners(folder as never, folder as never, path, BOOT);
     };
     const refused = failing(new NumalignError('ERR_SYSCALL', 'no memory', { errno: 12, syscall: 'fcntl' }));

@@ -11,7 +11,7 @@ import { sizeOf, whyUnreadable } from './state-files.js';
 /** The names of owners' files. Other files in owners/ are ignored. */
 export const OWNER_NAME = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-const uuidsIn = (owners: NativeFolder): string[] => owners.list().filter((name) => OWNER_NAME.test(name));
+const uuidsOf = (names: readonly string[]) => names.filter((name) => OWNER_NAME.test(name));
 
 /** The uuid in the name of an owner's file, or of one that is being made. */
 export const ownerIn = (name: string) => name.replace(/\.new$/, '');
@@ -34,6 +34,8 @@ export interface FoundOwners {
   readonly unknown: readonly UnknownOwner[];
   /** The readable file with the highest generation of this boot. Its owner may be dead. */
   readonly latest: OwnerFile | undefined;
+  /** With {@link OwnersSought.record}: some names, all of files without a lock among them. */
+  readonly names?: readonly string[];
 }
 
 export const NO_OWNERS: FoundOwners = { living: [], unknown: [], latest: undefined };
@@ -89,10 +91,16 @@ interface OwnersSought {
  * it.
  */
 export function findOwners(owners: NativeFolder, bootId: string, sought: OwnersSought = {}): FoundOwners {
-  const { path, names } = sought;
+  const { path, record, names } = sought;
   if (path === undefined) return search(owners, bootId, sought);
-  if (names?.areKept()) {
-    const found = search(owners, bootId, sought);
+  let seen: readonly string[] | undefined;
+  const sumNow = () => {
+    const survey = owners.survey(record?.generation);
+    seen = record && survey.names;
+    return survey.sum;
+  };
+  if (names?.areKept(sumNow)) {
+    const found = search(owners, bootId, { ...sought, seen });
     if (names.areKept()) return found;
   }
   const find = () => {
@@ -100,7 +108,7 @@ export function findOwners(owners: NativeFolder, bootId: string, sought: OwnersS
     const found = search(owners, bootId, sought, locks);
     return {
       found,
-      isComplete: found.unknown.length === 0 && locks.areUnderNamesIn(owners, uuidsIn(owners)),
+      isComplete: found.unknown.length === 0 && locks.areUnderNamesIn(owners, uuidsOf(owners.list())),
     };
   };
   return (names?.keepAfter(find) ?? find()).found;
@@ -110,15 +118,15 @@ export function findOwners(owners: NativeFolder, bootId: string, sought: OwnersS
 function search(
   owners: NativeFolder,
   bootId: string,
-  { ownFile, path, record }: OwnersSought,
+  { ownFile, path, record, seen }: OwnersSought & { readonly seen?: readonly string[] | undefined },
   locks?: OwnerLocks,
 ): FoundOwners {
   const living: OwnerFile[] = ownFile ? [ownFile] : [];
   const unknown: UnknownOwner[] = [];
   let latest = ownFile;
-  const uuids = uuidsIn(owners);
   const listed = path === undefined ? undefined : locks ? () => locks : locksOf(owners, path);
-  for (const uuid of uuids) {
+  const names = seen ?? (record ? owners.survey(record.generation).names : owners.list());
+  for (const uuid of uuidsOf(names)) {
     if (uuid === ownFile?.uuid) continue;
     const look = lookAt(owners, uuid);
     if (!look && listed && isStray(owners, uuid, listed)) continue;
@@ -151,10 +159,10 @@ function search(
         unknown.push({ uuid, error: unknownOwner(uuid, error), isFileLost: false, since: 0 });
     }
   }
-  const withFile = ownFile ? [...uuids, ownFile.uuid] : uuids;
+  const withFile = locks ? [...uuidsOf(owners.list()), ...(ownFile ? [ownFile.uuid] : [])] : [];
   for (const { uuid, since } of locks?.beside(withFile) ?? [])
     unknown.push({ uuid, error: lostOwner(`${uuid}…`, 'removed'), isFileLost: true, since });
-  return { living, unknown, latest };
+  return { living, unknown, latest, ...(record && { names }) };
 }
 
 // Undefined if no ordinary file can be read there.

@@ -4,7 +4,6 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { unlessRefused } from '../../base/errors.js';
-import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 
 const NOTE_FILE = 'owners.note';
@@ -35,14 +34,6 @@ interface Time {
 }
 
 const noteOf = ({ text }: Time, sum: number) => `${text} ${sum}\n`;
-
-// The inodes of a copy often differ from the originals by the same bits, which a sum of checksums
-// would not show. This is the end of MurmurHash3.
-function mixed(checksum: number): number {
-  const first = Math.imul(checksum ^ (checksum >>> 16), 0x85ebca6b);
-  const second = Math.imul(first ^ (first >>> 13), 0xc2b2ae35);
-  return (second ^ (second >>> 16)) >>> 0;
-}
 
 /**
  * The kernel sets a folder's change time whenever a name in it changes or it is renamed, and no
@@ -90,24 +81,18 @@ export class OwnerNames {
     return note === noteOf(time, sum) ? sum : undefined;
   }
 
-  // The same in any order. A name without a file counts nothing.
-  #sumOf(names: readonly string[]): number {
-    return names.reduce((sum, name) => {
-      const version = this.owners.version(name);
-      if (version === undefined) return sum;
-      return (sum + mixed(native.crc32(`${name} ${version.slice(0, version.indexOf(':'))}`))) >>> 0;
-    }, 0);
-  }
+  readonly #sumOf = (names?: readonly string[]) => unlessRefused(() => this.owners.sumOfFiles(names));
 
-  readonly #sumNow = () => unlessRefused(() => this.#sumOf(this.owners.list()));
-
-  /** True if no other program has added, removed or replaced a file. Needs no lock. */
-  areKept(): boolean {
+  /**
+   * True if no other program has added, removed or replaced a file. Needs no lock. `sumNow`: returns
+   * {@link NativeFolder.sumOfFiles}.
+   */
+  areKept(sumNow = () => this.owners.sumOfFiles()): boolean {
     const time = this.#timeNow();
     if (time === undefined) return false;
     if (this.#certain === time.text) return true;
     const sum = this.#notedAt(time);
-    const isKept = sum !== undefined && this.#sumNow() === sum;
+    const isKept = sum !== undefined && unlessRefused(sumNow) === sum;
     this.#certain = isKept && time.isPast ? time.text : undefined;
     return isKept;
   }
@@ -119,15 +104,14 @@ export class OwnerNames {
     if (sum === undefined) return change();
     // The change may not show in the time.
     if (!time!.isPast) unlessRefused(() => this.notes.remove(NOTE_FILE));
-    const sumOf = () => unlessRefused(() => this.#sumOf(names));
-    const before = sumOf();
+    const before = this.#sumOf(names);
     let isOver = () => true;
     try {
       const result = change();
       isOver = () => isDone(result);
       return result;
     } finally {
-      const after = sumOf();
+      const after = this.#sumOf(names);
       const end = this.#timeNow();
       // What another program has done meanwhile, or in the same tick, is in the files, not in the sum.
       if (before !== undefined && after !== undefined && end?.folder === time!.folder && isOver())
@@ -141,13 +125,13 @@ export class OwnerNames {
    */
   keepAfter<T extends { readonly isComplete: boolean }>(look: () => T): T {
     const time = this.#timeNow();
-    const sum = time && this.#sumNow();
+    const sum = time && this.#sumOf();
     const found = look();
     if (
       found.isComplete &&
       sum !== undefined &&
       this.#timeNow()?.text === time!.text &&
-      this.#sumNow() === sum
+      this.#sumOf() === sum
     )
       this.#note(time!, sum);
     return found;

@@ -17,7 +17,6 @@ import type { Steps } from '../../base/steps.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { holdingsSteps } from './holdings-check.js';
 import { decodeKubelet } from './kubelet-section.js';
-import { decodePod } from './pod-record.js';
 import { encodeSettings, kubeletText, podParts, quietText, textOf } from './pod-text.js';
 import { decodeQuiet } from './quiet-section.js';
 import { corrupt, SEAL_MEMBERS, textOfMembers } from './sealed-json.js';
@@ -135,14 +134,14 @@ function decodeIdentity(value: unknown, where: string): CpuIdentity {
 
 /**
  * Decodes the members. `before`: keeps its pods beside those of the members, and its unknown
- * members. Members that are the same objects as in `before` are decoded already. `decode`: decodes
- * the pods.
+ * members. Members that are the same objects as in `before` are decoded already; so are the pods if
+ * `decode` is undefined.
  * @throws ERR_STATE_CORRUPT
  */
 export function* checkpointSteps(
   fields: Fields,
   before?: Assignments,
-  decode: Shape<PodAssignment> = decodePod,
+  decode?: Shape<PodAssignment>,
 ): Steps<Checkpoint> {
   const header = {
     generation: generation(fields.generation),
@@ -154,7 +153,10 @@ export function* checkpointSteps(
   const body = {
     settings: member('settings', decodeSettings),
     cpus: member('cpus', (rows, where) => listOf(rows, where, decodeIdentity)),
-    pods: withPods(before?.pods ?? [], yield* listSteps(fields.pods, 'pods', decode)),
+    pods: withPods(
+      before?.pods ?? [],
+      decode ? yield* listSteps(fields.pods, 'pods', decode) : (fields.pods as PodAssignment[]),
+    ),
     memory: member('memory', bookedMemory),
     lastCpus: member('lastCpus', lastCpus),
     kubelet: member('kubelet', decodeKubelet),
@@ -174,6 +176,7 @@ function withPods(
   next: readonly PodAssignment[],
 ): readonly PodAssignment[] {
   if (next.length === 0) return before;
+  if (before.length === 0) return next;
   const replaced = new Map(next.map((pod) => [pod.uid, pod]));
   const pods = before.map((pod) => {
     const now = replaced.get(pod.uid);

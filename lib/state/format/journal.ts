@@ -5,6 +5,7 @@ import { native } from '../../base/native.js';
 import type { Fields } from '../../base/shapes.js';
 import { finish, type Steps } from '../../base/steps.js';
 import { type Checkpoint, checkpointParts, checkpointSteps, versionFor } from './checkpoint.js';
+import { decodePod } from './pod-record.js';
 import { Replay } from './replay.js';
 import {
   checkVersion,
@@ -120,30 +121,46 @@ function* readNewer(bytes: Buffer, newer: NumalignError): Steps<Journal> {
 // A file of version 1. The next commit writes a new journal over it.
 function* readWhole(bytes: Buffer): Steps<Journal> {
   const end = bytes.length;
-  const checkpoint = yield* checkpointSteps(readVersion1(bytes));
+  const checkpoint = yield* checkpointSteps(readVersion1(bytes), undefined, decodePod);
   return { checkpoint, place: { end, seal: '', snapshot: end, hasTail: false } };
 }
 
 function* readLines(bytes: Buffer, isSealed = true): Steps<Journal> {
-  const [first, second] = linesOf(bytes, isSealed);
+  const { value: first } = linesOf(bytes, isSealed).next();
   yield;
   if (!first?.members) return corrupt('its first line is damaged');
-  const { members, end = 0, seal = '' } = second ?? {};
-  if (!members) return corrupt('the whole state in it is damaged, or cut short');
-  const head = decodeHead(first.members, first.end);
-  const begin = () => {
+  const decoded = () => {
+    const [, second] = linesOf(bytes, isSealed);
+    if (!second?.members) return corrupt('the whole state in it is damaged, or cut short');
     const replay = new Replay();
-    replay.take(members);
-    return replay;
+    replay.take(second.members);
+    return { replay, end: second.end, seal: second.seal };
   };
-  const replay = begin();
+  const { replay, end, seal } = (isSealed && (yield* mergedState(bytes, first.end))) || decoded();
+  const head = decodeHead(first.members, first.end);
   if (replay.generation !== head.generation || (isSealed && end !== head.snapshot))
     return corrupt('its first line does not fit the second');
   const place = { end, seal, snapshot: head.snapshot, hasTail: false };
   const rest = bytes.subarray(end);
   return yield* isSealed
-    ? readChanges(begin, place, rest, replay)
+    ? readChanges(() => decoded().replay, place, rest, replay)
     : readOneByOne(replay, place, linesOf(rest, false));
+}
+
+// The whole state in the line at `begin`, if the addon can read it: see readChanges.
+function* mergedState(bytes: Buffer, begin: number) {
+  const end = bytes.indexOf('\n', begin) + 1;
+  const merged = native.mergeLines(bytes.subarray(begin, end));
+  if (!merged?.[0]) return undefined;
+  const [change, words, , seal] = merged;
+  const replay = new Replay();
+  try {
+    yield* replay.takeMerged(change, words);
+  } catch (error) {
+    if (!(error instanceof NumalignError)) throw error;
+    return undefined;
+  }
+  return { replay, end, seal };
 }
 
 /** Adds the lines in `bytes` to a journal. @throws ERR_STATE_CORRUPT if a line is damaged */
@@ -180,9 +197,9 @@ function* readMerged(replay: Replay, place: JournalPlace, bytes: Buffer): Steps<
     const part = bytes.subarray(at, cut > at ? cut : bytes.length);
     const merged = native.mergeLines(part, replay.generation);
     if (!merged) return undefined;
-    const [change, length, lastSeal, isTorn, arePlain] = merged;
+    const [change, words, length, lastSeal, isTorn] = merged;
     if (isTorn && at + part.length < bytes.length) return undefined;
-    if (change !== '') replay.takeMerged(JSON.parse(change), arePlain);
+    if (change !== '') yield* replay.takeMerged(change, words);
     end += length;
     seal = lastSeal || seal;
     hasTail = isTorn;

@@ -15,7 +15,7 @@ import {
   type UpcomingCpus,
 } from '../../account/pod-assignment.js';
 import type { Shape } from '../../base/shapes.js';
-import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
+import { CpuSet } from '../../machine/cpu-set.js';
 import type { TopologyHint } from '../../machine/hints.js';
 import { changeUnderWay, checkTarget, decodeConsent, decodeUpcoming } from './move-section.js';
 import { decodeQuietRequest } from './quiet-section.js';
@@ -25,7 +25,6 @@ import {
   flag,
   listOf,
   members,
-  NOTHING_UNKNOWN,
   nodeIds,
   nodeSet,
   nullable,
@@ -71,7 +70,7 @@ const CONTAINER_MEMBERS = 'name kind started request isolation cpus held hint me
   ' ',
 );
 
-function decodeContainer(value: unknown, where: string): ContainerAssignment {
+export function decodeContainer(value: unknown, where: string): ContainerAssignment {
   const fields = object(value, where);
   const cpus = cpuSet(fields.cpus, 'cpus');
   const isolation = fields.isolation ?? (cpus.isEmpty ? 'host' : 'container');
@@ -88,34 +87,6 @@ function decodeContainer(value: unknown, where: string): ContainerAssignment {
     devices: deviceLists(fields.devices, 'devices'),
     reusable: decodeReusable(fields.reusable, 'reusable'),
     unknown: unknownOf(fields, CONTAINER_MEMBERS),
-  };
-}
-
-type PlainContainer = Omit<ContainerAssignment, 'unknown' | 'isolation' | 'hint'> & {
-  readonly isolation?: unknown;
-  readonly hint: { readonly nodes: readonly number[] | null; readonly preferred: boolean };
-};
-
-function plainContainer(fields: PlainContainer): ContainerAssignment {
-  const { name, kind, started, request, hint, memory, devices, reusable } = fields;
-  const cpus = cpuSet(fields.cpus, 'cpus');
-  return {
-    name,
-    kind: oneOf(kind, 'kind', CONTAINER_KINDS),
-    started,
-    request,
-    isolation: oneOf(fields.isolation ?? (cpus.isEmpty ? 'host' : 'container'), 'isolation', ISOLATIONS),
-    cpus,
-    held: cpuSet(fields.held, 'held'),
-    hint: { nodes: hint.nodes && NodeSet.from(hint.nodes), preferred: hint.preferred },
-    memory,
-    devices,
-    reusable: {
-      cpus: cpuSet(reusable.cpus, 'reusable.cpus'),
-      memory: reusable.memory,
-      devices: reusable.devices,
-    },
-    unknown: NOTHING_UNKNOWN,
   };
 }
 
@@ -218,39 +189,4 @@ export function decodePod(value: unknown, where: string): PodAssignment {
   };
   checkTarget(pod);
   return pod;
-}
-
-/** As {@link decodePod}, for a pod that the addon has found plain, as most are: see {@link MergedLines}. */
-export function plainPod(value: unknown): PodAssignment {
-  const fields = value as Omit<PodAssignment, 'containers'> & { readonly containers: PlainContainer[] };
-  const { uid, name, namespace, policy, scope, options, owner, enforcement, admittedAt } = fields;
-  const { level, target } = enforcement;
-  if (owner.kind === 'cgroup') corrupt('it has no cgroup');
-  oneOf(owner.kind, 'owner.kind', OWNER_KINDS);
-  uuid(owner.uuid, 'owner.uuid');
-  oneOf(level, 'enforcement.level', ENFORCEMENT_LEVELS);
-  // With all members, so that V8 has one class of pods.
-  return {
-    uid,
-    name,
-    namespace,
-    booking: null,
-    containers: fields.containers.map(plainContainer),
-    resources: undefined,
-    policy,
-    scope,
-    options,
-    owner: { ...owner, unknown: NOTHING_UNKNOWN },
-    mixed: undefined,
-    elastic: undefined,
-    quiet: undefined,
-    movable: undefined,
-    moves: undefined,
-    enforcement: { level, fallenFrom: undefined, target, memory: undefined },
-    upcoming: null,
-    transfer: null,
-    formerOwner: null,
-    admittedAt,
-    unknown: NOTHING_UNKNOWN,
-  };
 }

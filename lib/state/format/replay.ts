@@ -4,13 +4,18 @@ import type { PodAssignment } from '../../account/pod-assignment.js';
 import { rememberNames } from '../../account/pod-changes.js';
 import type { Fields } from '../../base/shapes.js';
 import type { Steps } from '../../base/steps.js';
+import type { Words } from '../../base/words.js';
 import { type Checkpoint, checkpointSteps } from './checkpoint.js';
-import { decodePod, plainPod } from './pod-record.js';
+import { decodePod } from './pod-record.js';
+import { podsOfRows } from './pod-rows.js';
 import { corrupt } from './sealed-json.js';
 import { generation, list, listOf, object, text } from './shapes.js';
 
 // The CPUs may still be text.
 type Named = Pick<NamedCpus, 'name'>;
+
+// Takes some tenths of a millisecond.
+const PODS_AT_ONCE = 64;
 
 export class Replay {
   readonly #isLenient: boolean;
@@ -18,14 +23,14 @@ export class Replay {
   // The pods of #before that no line has released.
   #base: readonly PodAssignment[] = [];
   // The pods of the lines by uid. They come last, or replace the kept pod with their uid.
-  #pods = new Map<string, Fields>();
+  #pods = new Map<string, Fields | PodAssignment>();
+  // Those of them that are still to be decoded.
+  readonly #raw = new Set<unknown>();
   // The other members. #lastCpus replaces `lastCpus` once a line adds names.
   #members: Fields | undefined;
   #lastCpus: readonly Named[] | undefined;
   #generation = 0;
   #isBroken = false;
-  // True while the pods of all lines are plain.
-  #arePlain = true;
 
   /**
    * `before`: the lines follow this checkpoint; without it they begin with a whole state.
@@ -53,7 +58,6 @@ export class Replay {
 
   /** Applies the line of a whole state or of a change. @throws ERR_STATE_CORRUPT */
   take(members: Fields): void {
-    this.#arePlain = false;
     if (members.line === 'state') this.#begin(members);
     else if (members.line !== 'change') corrupt('a line of it has an unknown kind');
     else if (this.#members) this.#change(members, this.#members);
@@ -65,7 +69,7 @@ export class Replay {
     // The replay is at this generation or later.
     if (this.#isLenient && begin < this.#generation) return;
     this.#generation = begin;
-    const pods = byUid(members.pods);
+    const pods = this.#byUid(members.pods);
     this.#before = undefined;
     this.#base = [];
     this.#pods = new Map(pods);
@@ -75,13 +79,20 @@ export class Replay {
     this.#isBroken = false;
   }
 
-  /** Applies lines that the addon has merged: see {@link MergedLines}. @throws ERR_STATE_CORRUPT */
-  takeMerged({ gone = [], ...change }: Fields, arePlain: boolean): void {
-    const uids = listOf(gone, 'gone', text);
-    for (const uid of uids) this.#pods.delete(uid);
-    this.#remove(uids);
-    this.#apply(change, this.#members!);
-    this.#arePlain &&= arePlain;
+  /**
+   * Applies lines that the addon has merged: see {@link MergedLines}.
+   * @throws ERR_STATE_CORRUPT, ERR_STATE_VERSION
+   */
+  *takeMerged(change: string, words: Words): Steps<void> {
+    const { gone, pods, ...members } = JSON.parse(change);
+    for (const uid of gone) this.#pods.delete(uid);
+    this.#remove(gone);
+    this.#apply(members, this.#members ?? {});
+    let made = 0;
+    for (const pod of podsOfRows(pods, words)) {
+      this.#pods.set(pod.uid, pod);
+      if (++made % PODS_AT_ONCE === 0) yield;
+    }
   }
 
   #change(change: Fields, members: Fields): void {
@@ -98,7 +109,7 @@ export class Replay {
 
   #apply({ released = [], pods = [], named = [], ...others }: Fields, members: Fields): void {
     this.#release(listOf(released, 'released', text));
-    for (const [uid, pod] of byUid(pods)) this.#pods.set(uid, pod);
+    for (const [uid, pod] of this.#byUid(pods)) this.#pods.set(uid, pod);
     this.#members = { ...members, ...others };
     if (others.lastCpus !== undefined) this.#lastCpus = undefined;
     else if (list(named, 'named').length > 0) {
@@ -106,6 +117,14 @@ export class Replay {
       this.#lastCpus = rememberNames(before, names(named, 'named'));
     }
     this.#generation = generation(others.generation);
+  }
+
+  #byUid(pods: unknown): [string, Fields][] {
+    return listOf(pods, 'pods', (item, where) => {
+      const pod = object(item, where);
+      this.#raw.add(pod);
+      return [text(pod.uid, 'uid'), pod];
+    });
   }
 
   #release(uids: readonly string[]): void {
@@ -135,7 +154,9 @@ export class Replay {
     const lastCpus = this.#lastCpus ?? this.#members?.lastCpus;
     const members = { ...this.#members, pods: [...this.#pods.values()], lastCpus };
     const kept = before && { ...before.assignments, pods: this.#base };
-    return yield* checkpointSteps(members, kept, this.#arePlain ? plainPod : decodePod);
+    const decode = (pod: unknown, where: string) =>
+      this.#raw.has(pod) ? decodePod(pod, where) : (pod as PodAssignment);
+    return yield* checkpointSteps(members, kept, this.#raw.size > 0 ? decode : undefined);
   }
 }
 
@@ -144,10 +165,3 @@ const names = (value: unknown = [], where: string) =>
     const { name, cpus } = object(item, at);
     return { name: text(name, 'name'), cpus };
   });
-
-function byUid(pods: unknown): [string, Fields][] {
-  return listOf(pods, 'pods', (item, where) => {
-    const pod = object(item, where);
-    return [text(pod.uid, 'uid'), pod];
-  });
-}

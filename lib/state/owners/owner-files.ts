@@ -19,6 +19,12 @@ interface ChangedOwner {
   readonly after: Pods;
 }
 
+interface Sweep {
+  readonly ownUuid: string | undefined;
+  readonly locks: LocksOfFolder;
+  readonly names?: readonly string[] | undefined;
+}
+
 // So many take a fraction of a second to put aside.
 const MOST_STRAYS = 1000;
 
@@ -85,11 +91,12 @@ export class OwnerFiles {
 
   /**
    * Removes files of dead owners and of failed grants, and rewrites files that were removed. Under
-   * the lock there is no new file that is not locked yet. Returns the names of some strays.
+   * the lock there is no new file that is not locked yet. Returns the names of some strays. `names`: as
+   * {@link FoundOwners.names}, if known.
    */
-  sweep(pods: Pods, header: Header, ownUuid: string | undefined, locks: LocksOfFolder): readonly string[] {
+  sweep(pods: Pods, header: Header, { ownUuid, locks, ...known }: Sweep): readonly string[] {
     const onRecord = new Set(pods.map(({ owner }) => owner.uuid));
-    const names = new Set(this.folder.list());
+    const names = new Set(known.names ?? this.folder.survey().names);
     const strays: string[] = [];
     const ended: string[] = [];
     const isLeft = (uuid: string) => !isLocked(this.folder, uuid, locks) && !isNewerOwner(this.folder, uuid);
@@ -100,7 +107,8 @@ export class OwnerFiles {
       else if (name !== uuid || isLeft(uuid)) ended.push(name);
     }
     this.#remove(ended);
-    for (const [uuid, its] of byFile(pods)) if (!names.has(uuid)) this.#write(its, header);
+    for (const [uuid, its] of byFile(pods))
+      if (!names.has(uuid) && this.folder.version(uuid) === undefined) this.#write(its, header);
     return strays.slice(0, MOST_STRAYS);
   }
 }

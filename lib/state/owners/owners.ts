@@ -40,6 +40,8 @@ export class Owners {
   // True if the outcome of a commit is unknown: its claim may be of no state.
   #isUnsettled = false;
   #nextSweep = 0;
+  // See FoundOwners.names; of this transaction.
+  #found: readonly string[] | undefined;
   // Counts this environment's transactions.
   #turn = 0;
   // As they are in this transaction, or were at a look since it began.
@@ -136,9 +138,9 @@ export class Owners {
 
   /** The owners for which {@link hasLeftGrants} is true. */
   withLeftGrants(): string[] {
-    const names: string[] = unlessRefused(() => this.folder.list(), []);
+    const unlocked: string[] = unlessRefused(() => this.folder.survey().names, []);
     const locks = this.#locks;
-    return names.filter((uuid) => this.hasLeftGrants(uuid, locks));
+    return [...unlocked, ...native.orphanedOwners()].filter((uuid) => this.hasLeftGrants(uuid, locks));
   }
 
   isOwn(owner: OwnerRecord): boolean {
@@ -166,9 +168,12 @@ export class Owners {
     unlessRefused(() => this.own.follow(header, { pods, kubelet }));
     this.#turnLocks = this.#locks;
     const now = process.uptime();
+    const names = this.#found;
+    this.#found = undefined;
     if (now < this.#nextSweep) return [];
     this.#nextSweep = now + SWEEP_PERIOD_S;
-    return unlessRefused(() => this.#others.sweep(pods, header, this.own.uuid, this.#turnLocks), []);
+    const sweep = { ownUuid: this.own.uuid, locks: this.#turnLocks, names };
+    return unlessRefused(() => this.#others.sweep(pods, header, sweep), []);
   }
 
   /**
@@ -274,6 +279,7 @@ export class Owners {
     const ownFile = record ? undefined : this.own.owner?.file;
     const names = record && this.#names;
     const found = findOwners(this.folder, this.#bootId, { ownFile, path: this.path, record, names });
+    this.#found = found.names;
     if (!record || !this.#isUnsettled) return found;
     return { ...found, living: found.living.filter(({ uuid }) => !this.isOwnProcess(uuid)) };
   }

@@ -6,7 +6,7 @@
 
 #include "core/crc32.h"
 #include "core/json_scan.h"
-#include "core/plain_pod.h"
+#include "core/pod_rows.h"
 
 namespace numalign {
 namespace {
@@ -26,12 +26,18 @@ std::string pod(const std::string& uid, int version = 0) {
   return R"({"uid":")" + uid + R"(","version":)" + std::to_string(version) + "}";
 }
 
-std::string merged(const std::string& lines, uint64_t generation = 1) {
+std::string merged(const std::string& lines, std::optional<uint64_t> generation = 1) {
   const auto found = merge_lines(lines, generation);
   return found ? found->change : "not plain";
 }
 
-constexpr const char* kPlainPod =
+// Adds a pod, and returns true if it has a template.
+bool add(PodRows& pods, std::string_view pod) {
+  pods.add(pod);
+  return !pods.text().ends_with(std::string(pod) + "]}");
+}
+
+constexpr const char* kPod =
     R"({"uid":"a","name":"a","containers":[{"name":"main","kind":"app","started":true,"request":{"cpu":1000},)"
     R"("cpus":"0","held":"","hint":{"nodes":[0],"preferred":true},"devices":{"x":[{"id":"d","nodes":null}]},)"
     R"("memory":[{"nodes":[0,1],"type":"memory","bytes":5}],)"
@@ -41,7 +47,7 @@ constexpr const char* kPlainPod =
     R"("admittedAt":"now"})";
 
 std::string with(std::string from, std::string to) {
-  std::string text = kPlainPod;
+  std::string text = kPod;
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return text.replace(at, from.size(), to);
@@ -91,7 +97,8 @@ TEST(JournalLines, BecomeOneChangeWithTheLatestOfEachMember) {
              change(3, R"(,"bootId":"c","settings":{},"named":[{"name":"x","cpus":"1"}])") +
              change(4, R"(,"memory":{},"named":[{"name":"y","cpus":"2"},{"name":"x","cpus":"3"}])")),
       R"({"generation":4,"line":"change","bootId":"c","memory":{},"settings":{},"released":[],"gone":[],)"
-      R"("pods":[],"named":[{"name":"x","cpus":"1"},{"name":"y","cpus":"2"},{"name":"x","cpus":"3"}]})");
+      R"("named":[{"name":"x","cpus":"1"},{"name":"y","cpus":"2"},{"name":"x","cpus":"3"}],)"
+      R"("pods":{"templates":[],"rows":[]}})");
 }
 
 TEST(JournalLines, LeaveOutPodsThatCameAndWent) {
@@ -99,8 +106,9 @@ TEST(JournalLines, LeaveOutPodsThatCameAndWent) {
                    change(3, R"(,"released":["old"],"pods":[)" + pod("b", 1) + "]") +
                    change(4, R"(,"released":["a"],"pods":[)" + pod("c") + "]") +
                    change(5, R"(,"pods":[)" + pod("a", 2) + "]")),
-            R"({"generation":5,"line":"change","released":["old"],"gone":["a"],"pods":[)" + pod("b", 1) +
-                "," + pod("c") + "," + pod("a", 2) + R"(],"named":[]})");
+            R"({"generation":5,"line":"change","released":["old"],"gone":["a"],"named":[],)"
+            R"("pods":{"templates":[],"rows":[)" +
+                pod("b", 1) + "," + pod("c") + "," + pod("a", 2) + "]}}");
 }
 
 TEST(JournalLines, EndWithTheLastWholeLine) {
@@ -163,50 +171,82 @@ TEST(JournalLines, AreLeftToTheirReaderIfTheyAreNotPlain) {
   for (const std::string& text : lines) EXPECT_EQ(merged(text + change(9)), "not plain") << text;
 }
 
-TEST(PlainPod, HasAllMembersInTheirShapesAndNoOthers) {
-  EXPECT_TRUE(is_plain_pod(kPlainPod));
-  EXPECT_TRUE(is_plain_pod(with(R"("name":"a",)", R"("name":"a","namespace":"default",)")));
-  EXPECT_TRUE(is_plain_pod(with(R"("held":"")", R"("held":"","isolation":"pod")")));
-  EXPECT_TRUE(is_plain_pod(with(R"("pid":7)", R"("pid":null)")));
-  EXPECT_TRUE(is_plain_pod(with(R"("hint":{"nodes":[0])", R"("hint":{"nodes":null)")));
-  const std::pair<const char*, const char*> changes[] = {
-      {R"("uid":"a",)", ""},
-      {R"("uid":"a")", R"("uid":1)"},
-      {R"("name":"a")", R"("name":"a","name":"a")"},
-      {R"("name":"a")", R"("name":"a","newer":1)"},
-      {R"("name":"a")", R"("name":"a","namespace":null)"},
-      {R"("name":"a")", R"("name":"a","mixed":100)"},
-      {R"("started":true)", R"("started":1)"},
-      {R"("cpu":1000)", R"("cpu":-1)"},
-      {R"("cpu":1000)", R"("cpu":1.5)"},
-      {R"("cpu":1000)", R"("cpu":9007199254740992)"},
-      {R"("cpus":"0")", R"("cpus":[0])"},
-      {R"("nodes":[0],"preferred")", R"("nodes":[1024],"preferred")"},
-      {R"("nodes":[0],"preferred")", R"("nodes":0,"preferred")"},
-      {R"("preferred":true)", R"("preferred":null)"},
-      {R"("id":"d","nodes":null)", R"("nodes":null,"id":"d")"},
-      {R"("bytes":5)", R"("bytes":5,"evenBy":1)"},
-      {R"("type":"memory","bytes":5)", R"("bytes":5,"type":"memory")"},
-      {R"("reusable":{"cpus":"")", R"("reusable":{)"},
-      {R"("options":{"a":false})", R"("options":{"a":0})"},
-      {R"("kind":"process")", R"("kind":null)"},
-      {R"("pid":7)", R"("pid":"7")"},
-      {R"("cgroup":null)", R"("cgroup":{})"},
-      {R"("target":null)", R"("target":null,"memory":{})"},
-      {R"("upcoming":null)", R"("upcoming":{})"},
-      {R"("transfer":null)", R"("transfer":"token")"},
-      {R"("formerOwner":null)", R"("formerOwner":"u")"},
-      {R"("admittedAt":"now"})", R"("admittedAt":"now"}})"},
-  };
-  for (const auto& [from, to] : changes) EXPECT_FALSE(is_plain_pod(with(from, to))) << to;
+TEST(PodRows, HaveTemplatesOfWhatIsTheSame) {
+  PodRows pods;
+  EXPECT_TRUE(add(pods, kPod));
+  EXPECT_FALSE(add(pods, pod("b")));
+  EXPECT_TRUE(add(pods, with(R"("uid":"a","name":"a")", R"("uid":"c","name":"\u0063")")));
+  EXPECT_FALSE(add(pods, with(R"("cpus":"0")", R"("cpus":"1-0")")));
+  EXPECT_TRUE(add(pods, with(R"("cpus":"0","held":"")", R"("held":"35","newer":1,"cpus":"3,64")")));
+  std::string container =
+      R"({"name":"main","kind":"app","started":true,"request":{"cpu":1000},)"
+      R"("cpus":"","held":"","hint":{"nodes":[0],"preferred":true},"devices":{"x":[{"id":"d","nodes":null}]},)"
+      R"("memory":[{"nodes":[0,1],"type":"memory","bytes":5}],)"
+      R"("reusable":{"cpus":"","memory":[],"devices":{}}})";
+  std::string text = R"({"templates":[)" + container;
+  text +=
+      R"(,{"uid":"","name":"","containers":[],"policy":"none","scope":"pod","options":{"a":false},)"
+      R"("owner":{"kind":"process","uuid":"u","pid":7,"command":"node é","cgroup":null},)"
+      R"("enforcement":{"level":"recorded","target":null},"upcoming":null,"transfer":null,"formerOwner":null,)"
+      R"("admittedAt":""},)";
+  const std::string usual = R"("cpus":"","held":"")";
+  text += container.replace(container.find(usual), usual.size(), R"("held":"","newer":1,"cpus":"")");
+  text += R"(],"rows":["a",0,"now",1,1,0,1,0,)" + pod("b") + R"(,"c","\u0063","now",1,1,0,1,0,)" +
+          with(R"("cpus":"0")", R"("cpus":"1-0")") + R"(,"a",0,"now",1,1,2,3,2]})";
+  EXPECT_EQ(pods.text(), text);
+  EXPECT_EQ(pods.words(), (std::vector<uint32_t>{1, 1, 8, 0, 1, 0, 8}));
 }
 
-TEST(PlainPod, IsToldOfTheChange) {
-  const std::string plain = change(2, R"(,"pods":[)" + std::string(kPlainPod) + "]");
-  EXPECT_TRUE(merge_lines(plain, 1)->has_plain_pods);
-  const std::string more = change(3, R"(,"pods":[)" + pod("b") + "]");
-  EXPECT_FALSE(merge_lines(plain + more, 1)->has_plain_pods);
-  EXPECT_TRUE(merge_lines(plain + more + change(4, R"(,"released":["b"])"), 1)->has_plain_pods);
+TEST(PodRows, HaveOtherPodsAsTheyAre) {
+  PodRows pods;
+  const std::pair<const char*, const char*> changes[] = {
+      {R"("name":"a",)", ""},
+      {R"("name":"a")", R"("name":1)"},
+      {R"("name":"a")", R"("name":"a","name":"a")"},
+      {R"("name":"a")", R"("name":"a","n\u0061me":"b")"},
+      {R"("name":"a")", R"("name":"a","booking":{})"},
+      {R"("upcoming":null)", R"("upcoming":{})"},
+      {R"("admittedAt":"now"})", R"("admittedAt":null})"},
+      {R"("cpus":"0",)", ""},
+      {R"("cpus":"0")", R"("cpus":[0])"},
+      {R"("cpus":"0")", R"("cpus":"0","cpus":"0")"},
+      {R"("cpus":"0")", R"("cpus":"a")"},
+      {R"("cpus":"0")", R"("cpus":"65536")"},
+      {R"("held":"")", R"("held":null)"},
+  };
+  for (const auto& [from, to] : changes) EXPECT_FALSE(add(pods, with(from, to))) << to;
+  EXPECT_TRUE(add(pods, with(R"("name":"a")", R"("name":"a","booking":null,"mixed":[{}],"newer":"é")")));
+  for (const char* text :
+       {"{}", "[]", "1", "", R"({"uid":1})", R"({"uid":"é"})", R"({"uid":"a","uid":"b"})"}) {
+    JsonScan scan(text);
+    std::string_view uid;
+    EXPECT_FALSE(PodRows().take(scan, &uid)) << text;
+  }
+  JsonScan scan(R"({"uid":"b"},)");
+  std::string_view uid;
+  EXPECT_TRUE(PodRows().take(scan, &uid));
+  EXPECT_EQ(uid, "b");
+  EXPECT_EQ(*scan.next(), ',');
+}
+
+TEST(JournalLines, BeginWithAWholeState) {
+  const std::string state = seal(R"({"line":"state","newer":[1],"generation":7,"settings":{},"pods":[)" +
+                                 pod("a") + R"(],"memory":{},"lastCpus":[]})");
+  EXPECT_EQ(merged(state, {}),
+            R"({"generation":7,"line":"state","newer":[1],"settings":{},"memory":{},"lastCpus":[],)"
+            R"("released":[],"gone":[],"named":[],"pods":{"templates":[],"rows":[)" +
+                pod("a") + "]}}");
+  for (const std::string& text : {
+           change(7),
+           seal(R"({"line":"state","generation":7})"),
+           seal(R"({"line":"state","pods":[]})"),
+           seal(R"({"line":"state","generation":7,"pods":null})"),
+           seal(R"({"line":"state","generation":7,"pods":[)" + pod("a") + "," + pod("a") + "]}"),
+           seal(R"({"line":"state","generation":7,"pods":[],"gone":[]})"),
+           seal(R"({"line":"state","generation":7,"pods":[],"named":[]})"),
+           seal(R"({"line":"state","generation":7,"pods":[],"released":[]})"),
+       })
+    EXPECT_EQ(merged(text, {}), "not plain") << text;
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ function containerRows({ containers, booking }: GrantStatus, hasOthers: boolean)
 
 export function grantTable(grants: readonly GrantStatus[], page: Page): string[] {
   const length = idLength(grants.map((grant) => grant.uid));
-  const hasOthers = grants.some(({ memory, devices }) => besideText(memory, devices) !== '');
+  const others = grants.map(({ memory, devices }) => besideText(memory, devices));
+  const hasOthers = others.some((text) => text !== '');
   const columns = [
     { title: 'ID' },
     { title: 'NAME' },
@@ -41,13 +42,13 @@ export function grantTable(grants: readonly GrantStatus[], page: Page): string[]
     { title: 'ENFORCEMENT' },
     { title: 'SINCE' },
   ];
-  const rows = grants.flatMap((grant) => [
+  const rows = grants.flatMap((grant, i) => [
     [
       printable(grant.uid.slice(0, length)),
       grant.name === grant.uid ? '-' : printable(grant.name),
       `${withMixed(cpusText(grant.cpus), grant.mixed)}${elasticText(grant.elastic)}${grant.isIsolated ? ' (isolated)' : ''}`,
       grant.cpus.isEmpty ? '-' : listText(grant.numaNodes),
-      ...(hasOthers ? [besideText(grant.memory, grant.devices) || '-'] : []),
+      ...(hasOthers ? [others[i] || '-'] : []),
       ownerText(grant),
       `${grant.alive ? 'alive' : 'dead'}${grant.flags.length > 0 ? ', flagged' : ''}${grant.quiet ? ', quiet' : ''}${grant.movable ? ', movable' : ''}`,
       grant.enforcement,

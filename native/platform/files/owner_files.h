@@ -1,0 +1,31 @@
+// All owners' files of a state at once: a call for each takes JavaScript longer than the kernel.
+// docs/state-format.md describes them. Thread-safety: the functions may be called from any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "platform/files/folder.h"
+
+namespace numalign {
+
+struct OwnerSurvey {
+  // Of the files without a lock, and of all that cannot be opened or are too large.
+  std::vector<std::string> names;
+  // See sum_of_files().
+  uint32_t sum = 0;
+};
+
+// Looks at all files here that are no larger than `limit`. With a `generation` the names have locked files
+// too, but those that are as their owners wrote them, as their seals show, and add nothing to a state of
+// this generation: see is_settled_at().
+Result<OwnerSurvey> survey_owners(const Folder& folder, size_t limit, std::optional<uint64_t> generation);
+
+// A sum of the names and inodes of these files, or of all files here, which is the same in any order. A name
+// without a file counts nothing.
+Result<uint32_t> sum_of_files(const Folder& folder, const std::optional<std::vector<std::string>>& names);
+
+}  // namespace numalign
