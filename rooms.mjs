@@ -146,10 +146,10 @@ export const HOUSES = {
     room('entries', 205, 'the other entries of the package'),
   ],
   'native/core': [
-    room('.', 6250, 'hints, merge and fit, and lines of the state, without system calls', {
+    room('.', 6540, 'hints, merge and fit, and lines of the state, without system calls', {
       ...on('8-nodes', 'memory-only-node'),
       because:
-        'lines of the state are merged here: their checksum, their JSON, and which of their pods are plain; kinds of cores are ranked here; a joint choice takes the fewest L3 groups; a distribution keeps to the nodes and the socket of a hint; what JavaScript asks is read here, out of native/addon, so that tests and a fuzzer reach it',
+        'lines of the state are merged here: their checksum, their JSON, and the rows of their pods; records of members’ threads are read and written here; kinds of cores are ranked here; a joint choice takes the fewest L3 groups; a distribution keeps to the nodes and the socket of a hint; what JavaScript asks is read here, out of native/addon, so that tests and a fuzzer reach it',
     }),
   ],
   'native/platform': [
