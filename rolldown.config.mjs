@@ -121,6 +121,10 @@ const lateFiles = Object.entries(LATE_FILES).map(([name, rooms]) => {
 const GETTER =
   /Object\.defineProperty\(exports, "([^"]+)", \{\s*enumerable: !0,\s*get: function\(\) \{\s*return ([^;]+);\s*\}\s*\}\)(, |;)/g;
 
+/** Whether a variable has a value besides that of its declaration, or another of its name has. */
+const isAssigned = (name, code) =>
+  code.match(new RegExp(`\\b${name} ([-+*/|&?]*=(?![=>])|\\+\\+)`, 'g'))?.length > 1;
+
 /**
  * What files have for each other is an object of their values at the end of the file. Only what changes
  * later, or is in a file that is loaded later, has a getter.
@@ -139,7 +143,7 @@ const shortExports = {
       );
       const members = [];
       chunk.code = chunk.code.replace(GETTER, (_, name, value, end) => {
-        const isFixed = !value.includes('(') && !variables.has(value);
+        const isFixed = /^"|^\w+$/.test(value) && !variables.has(value) && !isAssigned(value, chunk.code);
         members.push(isFixed ? `${name}: ${value},\n` : `get ${name}() { return ${value}; },\n`);
         return end === ';' ? `module.exports = {\n${members.splice(0).join('')}};` : '';
       });

@@ -72,7 +72,8 @@ export function readSource(fd: number): Buffer {
   const { size } = fstatSync(fd);
   const text = half(0, PROLOGUE.length + size + EPILOGUE.length);
   text.write(PROLOGUE, 'latin1');
-  text.write(EPILOGUE, PROLOGUE.length + readSync(fd, text, PROLOGUE.length, size, 0), 'latin1');
+  text.write(EPILOGUE, PROLOGUE.length + size, 'latin1');
+  if (readSync(fd, text, PROLOGUE.length, size, 0) !== size) throw new Error('the file is being written');
   return text;
 }
 
@@ -89,7 +90,7 @@ function checksumOf(bytes: Uint8Array): number {
     const own = dirname(import.meta.dirname);
     // Another package has none of its own.
     const folder = existsSync(join(own, 'build')) ? own : dirname(require.resolve('numalign/package.json'));
-    addon = loadAddon(folder, require) as typeof addon;
+    addon = loadAddon(folder) as typeof addon;
   }
   return addon!.fingerprint(bytes);
 }

@@ -1,13 +1,13 @@
 // Finds the addon of a folder of numalign.
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
 const { existsSync } = process.getBuiltinModule('node:fs');
 
-/**
- * The addon's exports. `require`: of a module that finds what numalign depends on.
- * @throws what require() throws
- */
-export function loadAddon(packageFolder: string, require: NodeJS.Require): unknown {
+/** The addon's exports. @throws what require() throws */
+export function loadAddon(packageFolder: string): unknown {
+  // Finds what numalign depends on, whichever package asks.
+  const require = createRequire(join(packageFolder, 'package.json'));
   // The path that node-gyp-build finds first, without the time to load node-gyp-build.
   const compiled = join(packageFolder, 'build/Release/numalign.node');
   return existsSync(compiled) ? require(compiled) : require('node-gyp-build')(packageFolder);

@@ -214,10 +214,11 @@ export interface Native {
    */
   planMember(call: ConfineMemberCall): NativeMemberPlan | undefined;
   /**
-   * Does what the last plan of this environment has found to do; undefined if that was nothing, or
-   * the process has ended. `keepsUndo`: returns {@link NativeConfinement.putBack}.
+   * Does what the last plan of this environment has found to do; undefined if that was nothing or is
+   * of another process, or the process has ended. `keepsUndo`: returns
+   * {@link NativeConfinement.putBack}.
    */
-  moveMember(keepsUndo: boolean): NativeConfinement | undefined;
+  moveMember(pid: number, keepsUndo: boolean): NativeConfinement | undefined;
   /** True if this process may change the mask of a thread. Changes nothing. */
   mayMove(tid: number): boolean;
   /** The kernel's current list; the same array while the list does not change. */

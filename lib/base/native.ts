@@ -21,7 +21,7 @@ function load(): Addon {
   // From a file of dist/ or, in tests, from this one.
   const packageFolder = join(file, file.endsWith('.ts') ? '../../..' : '../..');
   try {
-    return loadAddon(packageFolder, require) as Addon;
+    return loadAddon(packageFolder) as Addon;
   } catch (cause) {
     throw notLoaded(whyNotLoaded(file, packageFolder, cause as NodeJS.ErrnoException), cause);
   }

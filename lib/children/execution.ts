@@ -24,7 +24,7 @@ export interface ExecOptions extends ChildOptions {
   descriptors?: readonly number[];
 }
 
-function checkText(name: string, value: unknown, valid = 'a string without a null character'): void {
+export function checkText(name: string, value: unknown, valid = 'a string without a null character'): void {
   if (typeof value !== 'string' || value.includes('\0')) invalidOption(name, value, valid);
 }
 

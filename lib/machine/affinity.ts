@@ -177,7 +177,7 @@ export function moveProcess(pid: number, taken: CpuSet, pool: CpuSet): void {
     granted: none,
     onlyNarrow: false,
   });
-  const [stuck] = (plan && native.moveMember(false)?.stuck) ?? [];
+  const [stuck] = (plan && native.moveMember(pid, false)?.stuck) ?? [];
   if (!stuck) return;
   throw new NumalignError(
     'ERR_SYSCALL',

@@ -185,13 +185,14 @@ Napi::Value plan_member_binding(const Napi::CallbackInfo& info) {
   return answer;
 }
 
-// (with putBack) -> { record, stuck, moved, putBack }; undefined if the process has ended, or the last
-// plan has nothing to do
+// (pid, with putBack) -> { record, stuck, moved, putBack }; undefined if the process has ended, or the last
+// plan is of another process or has nothing to do
 Napi::Value move_member_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  const bool keeps_undo = to_bool(info[0], "whether it can be undone");
+  const pid_t pid = to_int(info[0], "the process");
+  const bool keeps_undo = to_bool(info[1], "whether it can be undone");
   std::optional<MemberPlan> plan = std::exchange(Environment::of(env).member_plan, std::nullopt);
-  if (!plan) return env.Undefined();
+  if (!plan || plan->request.pid != pid) return env.Undefined();
   std::optional<Confinement> done = confine(env, plan->request);
   if (!done) return env.Undefined();
   Napi::Object answer = from_confinement(env, plan->process, *done);

@@ -72,7 +72,8 @@ class RecordReader {
     });
     threads->insert(threads->end(), std::make_move_iterator(seen.begin()),
                     std::make_move_iterator(seen.end()));
-    return is_whole && scan_.at_end() && is_of_process && has_threads;
+    // What was asked for is not on record: its reader knows of which process it is.
+    return is_whole && scan_.at_end() && (is_of_process || places_ == Places::kWithAsked) && has_threads;
   }
 
  private:

@@ -36,7 +36,8 @@ std::string format_member_record(std::string_view process, std::span<const Membe
                                  Places places = Places::kNone);
 
 // The threads of the record of `process`. None if it is of another process, or unreadable: threads then
-// keep their current masks as their choice. `places`: as it was written.
+// keep their current masks as their choice. `places`: as it was written; kWithAsked: of any process, since
+// the kernel shifts the start of one in a name by a tick between time namespaces.
 std::vector<MemberThread> parse_member_record(std::string_view process, std::string_view text,
                                               Places places = Places::kNone);
 

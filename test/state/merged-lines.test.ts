@@ -160,7 +160,7 @@ function knownAfter(lines: string): Journal {
 }
 
 it('lines say the same merged and one by one, whatever is in them', () => {
-  let merged = 0;
+  let [merged, wholes] = [0, 0];
   const numRuns = budget({ all: 30_000, usual: 60 });
   fc.assert(
     fc.property(fc.array(steps, { maxLength: 8 }), fc.nat(8), fc.nat(60), (list, at, cut) => {
@@ -172,12 +172,15 @@ it('lines say the same merged and one by one, whatever is in them', () => {
       const expected = oneByOne(() => found(() => withLines(begin, bytes)));
       expect(found(() => withLines(begin, bytes))).toStrictEqual(expected);
       if (native.mergeLines(bytes, begin.checkpoint.generation)) merged++;
-      const whole = Buffer.from(encodeCheckpoint(begin.checkpoint) + bytes.toString());
+      const state = encodeCheckpoint(begin.checkpoint);
+      if (native.mergeLines(Buffer.from(state.slice(state.indexOf('\n') + 1)))?.[0]) wholes++;
+      const whole = Buffer.from(state + bytes.toString());
       expect(found(() => readJournal(whole))).toStrictEqual(oneByOne(() => found(() => readJournal(whole))));
     }),
     { numRuns },
   );
   expect(merged).toBeGreaterThan(numRuns / 4);
+  expect(wholes).toBeGreaterThan(numRuns / 2);
 });
 
 it('a torn line in the middle of a long file is damage', () => {

@@ -147,7 +147,7 @@ export class ProcessConfiner {
     // not lose what the threads had chosen.
     save(planned.record, before);
     const { onMoved } = confinement;
-    const result = native.moveMember(onMoved !== undefined);
+    const result = native.moveMember(process.pid, onMoved !== undefined);
     if (!result) return NOTHING_DONE;
     const { putBack } = result;
     if (putBack) {

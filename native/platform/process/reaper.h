@@ -12,9 +12,9 @@
 
 namespace numalign {
 
-// Starts a program that has the pipe as descriptor 3 and no other, in a session of its own, and waits
-// until it has ended: it leaves another process waiting. `environment` has NAME=value. Returns the
-// other end, which is closed by execve(2).
+// Starts a program that has the pipe as descriptor 3, beside what this process leaves open to all that
+// it starts, in a session of its own, and waits until it has ended: it leaves another process waiting.
+// `environment` has NAME=value. Returns the other end, which is closed by execve(2).
 Result<UniqueFd> start_reaper(const std::string& file, const std::vector<std::string>& arguments,
                               const std::vector<std::string>& environment);
 

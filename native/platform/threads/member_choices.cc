@@ -15,6 +15,7 @@ KnownThreads::KnownThreads(std::vector<MemberThread> threads, std::vector<pid_t>
       limit_(std::move(limit)) {
   if (!std::ranges::is_sorted(threads_, {}, &MemberThread::tid))
     std::ranges::stable_sort(threads_, {}, &MemberThread::tid);
+  std::ranges::sort(unpinned_);
 }
 
 std::span<const MemberThread> KnownThreads::of(pid_t tid) const {

@@ -33,7 +33,7 @@ class KnownThreads {
   // was born. nullptr if there is none.
   const MemberThread* parent_of(pid_t tid, const CpuSet& mask) const;
 
-  bool is_unpinned(pid_t tid) const { return std::ranges::find(unpinned_, tid) != unpinned_.end(); }
+  bool is_unpinned(pid_t tid) const { return std::ranges::binary_search(unpinned_, tid); }
   bool is_in_grant(const CpuSet& mask) const;
   CpuSet within_limit(const CpuSet& mask) const { return limit_.empty() ? mask : mask & limit_; }
 

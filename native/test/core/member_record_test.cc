@@ -25,6 +25,7 @@ TEST(MemberRecord, KeepsPlacesForMasksThatWereAskedForOnly) {
   const std::vector<MemberThread> threads{{7, kAll, kSome, kSome, CpuSet{3}}, {8, kAll, kSome, kAll, kAll}};
   const std::string asked = format_member_record("p", threads, Places::kWithAsked);
   EXPECT_EQ(parse_member_record("p", asked, Places::kWithAsked), threads);
+  EXPECT_EQ(parse_member_record("q", asked, Places::kWithAsked), threads);
   const std::vector<MemberThread> on_record{{7, kAll, kSome, kSome}, {8, kAll, kSome, kAll}};
   EXPECT_EQ(parse_member_record("p", asked), on_record);
 }

@@ -1,7 +1,7 @@
 // needs: agents
 // Who gets CPUs back, when, although no process watches: a shared member that knows nothing.
 import { spawn } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { affinity } from 'numalign/diagnostics';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -89,6 +89,18 @@ describe('a command in place of numalign', () => {
     await run('--', 'touch', join(folder, 'members', `p${member}-1-1-r`)).ended;
     await until(async () => (await grantsOnRecord()).length === 0, 'the release of the grant');
   });
+
+  it.runIf(process.getuid!() === 0)(
+    'starts numalign for a member of another user, which /proc may hide',
+    async () => {
+      process.kill(member, 'SIGKILL');
+      await until(() => !existsSync(`/proc/${member}`), 'the end of the member');
+      const namespace = /\d+/.exec(readlinkSync('/proc/self/ns/pid'));
+      const file = join(folder, 'members', `p${member}-1-${namespace}-r`);
+      await run('--', 'sh', '-c', 'touch "$0"; chown 12345 "$0"', file).ended;
+      await until(async () => (await grantsOnRecord()).length === 0, 'the release of the grant');
+    },
+  );
 
   it('leaves no file where the folder has gone', async () => {
     const running = run('--', 'sh', '-c', 'rm -r "$0"; echo up', folder);

@@ -91,9 +91,9 @@ Memory comes from the NUMA nodes of the grant while they have room. With --mixed
 numalign can put threads into the shared pool.
 
 numalign becomes the command and keeps its process id, so signals, exit code and notifications are those of the command. The grant ends when the command
-and the processes that it left running have ended: a shell that waits for that, or the agent, then returns the CPUs to the shared pool. With
---supervise numalign stays beside the command, forwards signals, and exits as it does. Use it for a command that closes unknown descriptors, as
-sudo does: closing them ends the grant.
+and the processes that it left running have ended: a shell that waits for that, or the agent, then returns the CPUs to the shared pool. If no process
+is in the pool, the next use of the folder does. With --supervise numalign stays beside the command, forwards signals, and exits as it does. Use it
+for a command that closes unknown descriptors, as sudo does: closing them ends the grant.
 
 The command runs in its own cgroup if the state has a cgroup root that this user may write to, else on its CPUs by affinity only. The line at
 the start shows the enforcement level; below --require the command does not run. Messages go to stderr, because stdout belongs to the command. With

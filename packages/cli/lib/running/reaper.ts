@@ -9,8 +9,9 @@ import { installedLauncher } from '../terminal/installed.js';
 // The subshell is no child of the command, which might wait for all of its own. It reads the end of
 // the file when no process has the other end: neither the command, nor what that left running, which
 // have the grant. Nothing is to be given back without cgroups, changed settings, and processes in the
-// shared pool: of those of its own pid namespace it sees by their files' names whether they live. What
-// else is on record goes with the next process that opens the folder.
+// shared pool: of those of its own user and pid namespace it sees by their files' names whether they
+// live, which /proc may hide of other users' ones. What else is on record goes with the next process
+// that opens the folder.
 const SCRIPT = `cd /
 {
 read -r _ <&3
@@ -18,7 +19,7 @@ exec 3<&-
 for each in "$0"/members/* "$0"/cgroups/* "$CHANGED"; do
 case $each in
 "$0"/members/clear | "$0"/members/*.masks) continue ;;
-"$0"/members/p*-"$NAMESPACE"-*) each=\${each##*/p} each=/proc/\${each%%-*} ;;
+"$0"/members/p*-"$NAMESPACE"-*) test -O "$each" || exec "$@"; each=\${each##*/p} each=/proc/\${each%%-*} ;;
 esac
 test -e "$each" && exec "$@"
 done

@@ -28,10 +28,16 @@ function guardStreams(): void {
   });
   guardWhenUsed('stderr', () => {});
   // At its end Node resets terminals, and aborts if one was closed meanwhile. All three are open.
-  const devices = [0, 1, 2].filter((fd) => fstatSync(fd).isCharacterDevice());
+  const devices = [0, 1, 2].filter(mayBeTerminal);
   process.on('exit', () => {
     for (const fd of devices) if (!isatty(fd)) closeSync(fd);
   });
+}
+
+// Devices such as /dev/null have 1 as their major number.
+function mayBeTerminal(fd: number): boolean {
+  const stats = fstatSync(fd);
+  return stats.isCharacterDevice() && stats.rdev >> 8 !== 1;
 }
 
 // Node takes some milliseconds to make a stream, which a command that prints nothing does not need.
