@@ -23,8 +23,9 @@ export const HOUSES = {
     room('base/codes', 170, 'the codes of errors and rejections, and their details', {
       because: 'it has a type for the details of each code, which were any facts',
     }),
-    room('base', 1230, 'errors, checks of options, and the surface of the addon', {
-      because: 'errors are a union by code in types and one class at runtime, which takes a type of both',
+    room('base', 1250, 'errors, checks of options, and the surface of the addon', {
+      because:
+        'errors are a union by code in types and one class at runtime, which takes a type of both; the surface has checksums, plans for members and a survey of owners',
     }),
     room('base/notices', 71, 'how listeners are called, and when'),
     room('machine', 1388, 'CPU sets, hints, and the topology of a machine', {
@@ -243,7 +244,9 @@ export const HOUSES = {
       ...on('systemd'),
       because: 'what numalign has made on a machine is found and removed here',
     }),
-    room('.', 170, 'the program', { because: 'the installation has a part, and the version needs no more' }),
+    room('.', 177, 'the program', {
+      because: 'the installation has a part, the version needs no more, and the reaper starts a file',
+    }),
   ],
   'packages/kubernetes/lib': [
     room('base', 180, 'errors and logs', {

@@ -1,7 +1,7 @@
 // What the reaper starts, of all the command only this: gives back the CPUs of what has ended. A command
 // that was started before an upgrade knows it by its path.
 import { existsSync } from 'node:fs';
-import { refusalHere } from '../library.js';
+import { refusalHere } from './library.js';
 
 const stateDir = process.argv[2]!;
 
