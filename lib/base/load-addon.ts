@@ -1,8 +1,9 @@
 // Finds the addon of a folder of numalign.
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
 
+// Some bundlers leave require() undefined.
 const { existsSync } = process.getBuiltinModule('node:fs');
+const { createRequire } = process.getBuiltinModule('node:module');
+const { join } = process.getBuiltinModule('node:path');
 
 /** The addon's exports. @throws what require() throws */
 export function loadAddon(packageFolder: string): unknown {
