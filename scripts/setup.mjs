@@ -77,6 +77,7 @@ function packageOf(name, output, configuration, [tool, ...args]) {
     'tsconfig.json',
     'lib/index.ts',
     'lib/compiled-code.ts',
+    'lib/base/load-addon.ts',
     'lib/entries',
     'packages/claims/lib',
     'packages/page/lib',

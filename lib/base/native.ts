@@ -1,5 +1,4 @@
 // Loads the addon and types its surface.
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { NumalignError, unlessThrown } from './errors.js';
 import { loadAddon } from './load-addon.js';
@@ -17,7 +16,6 @@ function load(): Addon {
   // Bundlers remove `import.meta` from ES modules; in dist/ it is `__filename`.
   if (typeof import.meta.filename !== 'string') throw notLoaded(bundledText('another file'));
   const file = import.meta.filename;
-  const require = createRequire(file);
   // From a file of dist/ or, in tests, from this one.
   const packageFolder = join(file, file.endsWith('.ts') ? '../../..' : '../..');
   try {
