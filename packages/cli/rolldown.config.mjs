@@ -66,7 +66,6 @@ const command = {
   input: {
     main: 'lib/main.ts',
     program: 'lib/program.ts',
-    reap: 'lib/reap.ts',
     install: 'lib/install.ts',
   },
   // What else the package depends on stays where npm puts it.

@@ -15,10 +15,14 @@ function printsVersion([, , ...args]: readonly string[]): boolean {
   }
 }
 
+// What the reaper of a command gives: see running/reaper.ts.
+const [, , flag, folder] = process.argv;
 const refusal = refusalHere();
 if (refusal) {
   console.error(`numalign: ${refusal.message} [${refusal.code}]`);
   process.exitCode = 1;
+} else if (flag === '--reap') {
+  void import('./reap.js').then(({ reap }) => reap(folder!));
 } else if (!printsVersion(process.argv)) {
   void import('./terminal/start.js').then(({ start }) =>
     start(async () => (await import('./program.js')).runProgram),

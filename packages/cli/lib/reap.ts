@@ -1,18 +1,14 @@
-// What the reaper starts, of all the command only this: gives back the CPUs of what has ended. A command
-// that was started before an upgrade knows it by its path.
+// What the reaper starts, of all the command only this: gives back the CPUs of what has ended.
 import { existsSync } from 'node:fs';
-import { refusalHere } from './library.js';
+import { openManager } from 'numalign';
 
-const stateDir = process.argv[2]!;
-
-async function reap(): Promise<void> {
-  // Opening a manager takes grants back, and makes a folder.
-  if (refusalHere() || !existsSync(stateDir)) return;
-  const { openManager } = await import('numalign');
-  (await openManager({ stateDir, besideKubelet: true, sharedMember: false })).close();
+/** In this folder. Its streams are closed: the next process that opens it reports what is wrong. */
+export async function reap(stateDir: string): Promise<void> {
+  try {
+    // Opening a manager takes grants back, and makes a folder.
+    if (existsSync(stateDir))
+      (await openManager({ stateDir, besideKubelet: true, sharedMember: false })).close();
+  } catch {
+    process.exitCode = 1;
+  }
 }
-
-// Its streams are closed: the next process that opens the folder reports what is wrong.
-void reap().catch(() => {
-  process.exitCode = 1;
-});

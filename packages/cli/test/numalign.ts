@@ -58,8 +58,7 @@ export function endReapers(folder: string): void {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-      if (args.some((arg) => arg.endsWith('/reap.cjs')) && args.includes(folder))
-        process.kill(Number(pid), 'SIGKILL');
+      if (args.includes('--reap') && args.includes(folder)) process.kill(Number(pid), 'SIGKILL');
     } catch {
       // It has ended.
     }

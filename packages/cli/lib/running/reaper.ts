@@ -1,7 +1,6 @@
 // Reaper: a shell that waits until a command has ended that numalign has become, and then starts
-// reap.ts, so that others get its CPUs back. It takes a megabyte, and sleeps in the kernel.
+// numalign for reap.ts alone, so that others get its CPUs back. It takes a megabyte, and sleeps in the kernel.
 import { closeSync, readlinkSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import { startReaper as startShell } from 'numalign/tools';
 import { agentOf } from '../systemd/agent-service.js';
 import { installedLauncher } from '../terminal/installed.js';
@@ -52,7 +51,7 @@ export interface Reaper {
 export function startReaper(stateDir: string, isQuiet: boolean): Reaper | undefined {
   if (isFollowed(process) || agentOf(stateDir) !== null) return undefined;
   const { node, main } = installedLauncher();
-  const args = [stateDir, node, join(dirname(main), 'reap.cjs'), stateDir];
+  const args = [stateDir, node, main, '--reap', stateDir];
   const { PATH = '', LD_LIBRARY_PATH = '' } = process.env;
   const variables = { PATH, LD_LIBRARY_PATH, CHANGED: isQuiet ? '/' : '', NAMESPACE: namespaceOfProc() };
   // Others are for the command, such as NODE_OPTIONS.
