@@ -19,7 +19,11 @@ KnownThreads::KnownThreads(std::vector<MemberThread> threads, std::vector<pid_t>
 }
 
 std::span<const MemberThread> KnownThreads::of(pid_t tid) const {
-  return std::ranges::equal_range(threads_, tid, {}, &MemberThread::tid);
+  const auto is_before = [](const MemberThread& each, pid_t tid) { return each.tid < tid; };
+  const auto is_other = [tid](const MemberThread& each) { return each.tid != tid; };
+  const auto begin = std::lower_bound(threads_.begin(), threads_.end(), tid, is_before);
+  const auto end = std::find_if(begin, threads_.end(), is_other);
+  return {threads_.data() + (begin - threads_.begin()), static_cast<size_t>(end - begin)};
 }
 
 bool KnownThreads::is_in_grant(const CpuSet& mask) const {
