@@ -1,5 +1,6 @@
 // The addon's folders, locks and watches.
 import type { NumalignError } from './errors.js';
+import type { Words } from './words.js';
 
 /** The exclusive lock of a folder, held until released or until the environment ends. */
 export interface NativeLock {
@@ -203,3 +204,17 @@ export interface NativeInotify extends NativeNotices {
   /** True if an event has happened that the callback has not received yet. */
   hasPending(): boolean;
 }
+
+/**
+ * Change lines, merged. `change`: JSON as of one line; '' without a whole line. Its `gone` has pods that
+ * a line brought and a later one released, and `released` those that were on record before. `length`:
+ * of the whole lines, in bytes. `seal`: of the last one. `words`: of the CPUs of its `pods`, which
+ * native/core/pod_rows.h describes.
+ */
+export type MergedLines = readonly [
+  change: string,
+  words: Words,
+  length: number,
+  seal: string,
+  hasTail: boolean,
+];

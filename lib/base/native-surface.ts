@@ -1,6 +1,6 @@
 // The surface of the addon.
 import type { NumalignError } from './errors.js';
-import type { NativeFolder, NativeInotify, NativeNotices } from './native-files.js';
+import type { MergedLines, NativeFolder, NativeInotify, NativeNotices } from './native-files.js';
 import type {
   BestFitCall,
   CpuHintsCall,
@@ -48,20 +48,6 @@ export interface ProgramCall {
   /** Descriptors that the program inherits besides the standard streams. */
   readonly descriptors: readonly number[];
 }
-
-/**
- * Change lines, merged. `change`: JSON as of one line; '' without a whole line. Its `gone` has pods that
- * a line brought and a later one released, and `released` those that were on record before. `length`:
- * of the whole lines, in bytes. `seal`: of the last one. `words`: of the CPUs of its `pods`, which
- * native/core/pod_rows.h describes.
- */
-export type MergedLines = readonly [
-  change: string,
-  words: Words,
-  length: number,
-  seal: string,
-  hasTail: boolean,
-];
 
 /** The functions of the addon, as the rest of the package sees them. */
 export interface Native {
