@@ -140,7 +140,9 @@ export class Owners {
   withLeftGrants(): string[] {
     const unlocked: string[] = unlessRefused(() => this.folder.survey().names, []);
     const locks = this.#locks;
-    return [...unlocked, ...native.orphanedOwners()].filter((uuid) => this.hasLeftGrants(uuid, locks));
+    return [...new Set([...unlocked, ...native.orphanedOwners()])].filter((uuid) =>
+      this.hasLeftGrants(uuid, locks),
+    );
   }
 
   isOwn(owner: OwnerRecord): boolean {
