@@ -1,5 +1,6 @@
-// needs: agents
-// A process that can open few more files, or none.
+// needs: machine
+// A process that can open few more files, or none. It compares two discoveries: no other test
+// reserves hugepages meanwhile.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
