@@ -1,7 +1,7 @@
 // The JavaScript of the package: a file for each entry of package.json, for what the source loads by
 // import(), and few for what these share, since Node takes up to a millisecond for each.
 import { existsSync, readdirSync } from 'node:fs';
-import { basename, resolve } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import { defineConfig, rolldown } from 'rolldown';
 import { inAscii, lateParts, loader, loadingCompiled } from './scripts/bundles.mjs';
 import { comparingErrors } from './scripts/error-facts.mjs';
@@ -27,8 +27,9 @@ const LAYERS = {
   managers: ['opening/door'],
 };
 
-/** The files of the layers. */
-const IS_LAYER = /^(common|requests|shared|managers)-/;
+/** The files of the layers, and what rolldown adds to these. */
+const LAYER = `(?:${Object.keys(LAYERS).join('|')}|rolldown-runtime)-`;
+const IS_LAYER = new RegExp(`^${LAYER}`);
 
 /**
  * Of the layer `managers`, what most programs never come to, by file: a room a line, with the names
@@ -99,7 +100,7 @@ async function loadedBy(names) {
   const files = new Map(output.map((file) => [file.fileName, file]));
   const loaded = new Set();
   const add = ({ imports, moduleIds, facadeModuleId }) => {
-    for (const id of moduleIds) if (id !== facadeModuleId) loaded.add(id);
+    for (const id of moduleIds) if (id !== facadeModuleId || !/\/entries\//.test(id)) loaded.add(id);
     for (const name of imports) if (files.has(name)) add(files.get(name));
   };
   for (const file of output.filter(({ isEntry }) => isEntry)) add(file);
@@ -151,10 +152,19 @@ const shortExports = {
   },
 };
 
-/** Uses of a late file are calls of a function, which loads it. An entry has all that it exports at once. */
+/**
+ * Uses of a late file are calls of a function, which loads it. An entry has all that it exports at once.
+ * So does import() load a layer.
+ */
 const loadingLate = {
   name: 'loading-late',
   generateBundle(_, bundle) {
+    const imported = new RegExp(`\\(\\) => require\\(("\\./${LAYER}[^"]+")\\)`, 'g');
+    for (const chunk of Object.values(bundle))
+      chunk.code &&= chunk.code.replace(
+        imported,
+        '() => (require("./compiled-code.cjs").loadCompiled(module, [$1]), require($1))',
+      );
     const names = Object.keys(LATE_FILES).join('|');
     const required = new RegExp(`\\b(require_(?:${names}) = )require\\(("[^"]+")\\)`, 'g');
     const used = new RegExp(`\\b(new )?(require_(?:${names}))\\.`, 'g');
@@ -167,25 +177,40 @@ const loadingLate = {
   },
 };
 
+/** lib/compiled-code.ts as an expression, which is its function loadEntry: an ES module of its own takes longer. */
+async function loadEntryText() {
+  const plugin = {
+    resolveId: (id) => (id === 'entry' ? id : undefined),
+    load: (id) =>
+      id === 'entry' ? `export { loadEntry as default } from '${loader.input['compiled-code']}';` : undefined,
+  };
+  const bundle = await rolldown({ ...common, external: [], input: 'entry', plugins: [plugin] });
+  const { output } = await bundle.generate({ format: 'es', comments: false, minify: true });
+  const [, code, name] = /^(.*)export ?\{ ?(\w+) as default ?\};\s*$/s.exec(output[0].code);
+  return `(() => {${code}return ${name};})()`;
+}
+const LOAD_ENTRY = await loadEntryText();
+
 /**
- * What import gets: the same, from the same modules. It requires them: before Node imports a CommonJS
- * module, it parses it for what it exports, which takes as long as all else here. Bundlers, which do
- * not see what require() loads, take the module itself: only Node has the conditions `node-addons` and
- * `module-sync` both.
+ * What import gets: the same, from the same modules. It loads them itself: before Node imports a CommonJS
+ * module, it parses it for what it exports, and the first that it requires takes it a millisecond.
+ * Bundlers, which do not see that, take the CommonJS module: only Node has the conditions `node-addons`
+ * and `module-sync` both.
  */
 const esModules = {
   name: 'es-modules',
   generateBundle(_, bundle) {
     for (const { isEntry, name, exports, fileName } of Object.values(bundle)) {
       if (!isEntry) continue;
-      const file = `'./${basename(fileName)}'`;
-      const required = `process.getBuiltinModule('node:module').createRequire(import.meta.url)(${file})`;
+      const file = basename(fileName);
       // What the default of a CommonJS module is depends on who loads it: here it is what has the
       // name of the file.
       const names = exports.map((each) => (each === 'default' ? `${basename(name)} as default` : each));
+      const up = dirname(fileName) === '.' ? '' : "process.getBuiltinModule('node:path').dirname";
+      const load = LOAD_ENTRY.replaceAll('import.meta.dirname', `${up}(import.meta.dirname)`);
       const source = exports.includes('default')
-        ? `export { ${names.join(', ')} } from ${file};\n`
-        : `export const { ${names.join(', ')} } = ${required};\n`;
+        ? `export { ${names.join(', ')} } from './${file}';\n`
+        : `export const { ${names.join(', ')} } = ${load}(import.meta.dirname + '/${file}');\n`;
       this.emitFile({ type: 'asset', fileName: `${name}.js`, source });
     }
   },

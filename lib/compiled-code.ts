@@ -1,22 +1,19 @@
 // Code that V8 compiled when the package was installed: reading that takes a third of the time that
 // compiling does. It is trusted as the code itself is. Without it, or where anything is unusual, Node
 // loads the modules as it loads all others.
-import type { Stats } from 'node:fs';
 import type { Module } from 'node:module';
 import type { Script } from 'node:vm';
-import { loadAddon } from './base/load-addon.js';
-import type { Native } from './base/native-surface.js';
+import { openAddon } from './base/load-addon.js';
+import type { Native, Source } from './base/native-surface.js';
 
-const { isAscii } = process.getBuiltinModule('node:buffer');
-const { closeSync, constants, existsSync, fstatSync, openSync, readSync, statSync } =
-  process.getBuiltinModule('node:fs');
+const { closeSync, constants, existsSync, openSync, statSync } = process.getBuiltinModule('node:fs');
 const { basename, dirname, join } = process.getBuiltinModule('node:path');
 const vm = process.getBuiltinModule('node:vm');
 
 type AnyFunction = (...args: any[]) => unknown;
 /** What `node:module` has besides its types. */
 interface ModuleClass {
-  new (file: string, parent: Module): Module;
+  new (file: string, parent?: Module): Module;
   readonly _cache: Record<string, Module | undefined>;
   readonly _extensions: Record<string, AnyFunction | undefined>;
   readonly prototype: { readonly _compile: AnyFunction };
@@ -58,126 +55,80 @@ function isUnusual(): boolean {
 // The function around a module.
 const [PROLOGUE, EPILOGUE] = Modules.wrap('\0').split('\0') as [string, string];
 
-// While modules are loaded, one after the other, what is read is read to the same pages: the kernel takes
-// longer to clear a new one than it takes to read one.
-const HALF_BYTES = 2 ** 20;
-let scratch: Buffer | undefined;
+let addon: Pick<Native, 'readSource' | 'isTrustedFolder' | 'readCode' | 'withHead'> | undefined;
 
-/** Half of what is read to: the source, or its code. */
-const half = (begin: 0 | typeof HALF_BYTES, size: number) =>
-  scratch && size <= HALF_BYTES ? scratch.subarray(begin, begin + size) : Buffer.allocUnsafeSlow(size);
-
-/** The source in this file, in the function. */
-export function readSource(fd: number): Buffer {
-  const { size } = fstatSync(fd);
-  const text = half(0, PROLOGUE.length + size + EPILOGUE.length);
-  text.write(PROLOGUE, 'latin1');
-  text.write(EPILOGUE, PROLOGUE.length + size, 'latin1');
-  if (readSync(fd, text, PROLOGUE.length, size, 0) !== size) throw new Error('the file is being written');
-  return text;
-}
-
-// Checksums of all that follows, of the source and of its path. V8 would copy code that does not begin at
-// a multiple of 8.
-const HEAD_BYTES = 16;
-
-let addon: Pick<Native, 'fingerprint'> | undefined;
-
-/** As the addon makes it: that of `node:zlib` would load all streams of Node. */
-function checksumOf(bytes: Uint8Array): number {
+/** It reads modules sooner than Node does, and has checksums without all streams of Node. */
+function addonFor(): NonNullable<typeof addon> {
   if (!addon) {
-    const require = Modules.createRequire(import.meta.filename);
     const own = dirname(import.meta.dirname);
     // Another package has none of its own.
-    const folder = existsSync(join(own, 'build')) ? own : dirname(require.resolve('numalign/package.json'));
-    addon = loadAddon(folder) as typeof addon;
+    const folder = existsSync(join(own, 'build'))
+      ? own
+      : dirname(Modules.createRequire(import.meta.filename).resolve('numalign/package.json'));
+    addon = openAddon(folder) as typeof addon;
   }
-  return addon!.fingerprint(bytes);
+  return addon!;
 }
 
-/**
- * A file of compiled code. V8 compares only the length of the source with that which it has compiled, and
- * stack traces have the path that it was compiled with.
- * @param source as {@link readSource} returns it
- */
-export function compiledFile(code: Buffer, file: string, source: Buffer): Buffer {
-  const bytes = Buffer.concat([Buffer.alloc(HEAD_BYTES), code]);
-  bytes.writeUInt32LE(checksumOf(source), 4);
-  bytes.writeUInt32LE(checksumOf(Buffer.from(file)), 8);
-  bytes.writeUInt32LE(checksumOf(bytes.subarray(4)), 0);
-  return bytes;
+/** The source in this file, in the function. */
+export function readSource(fd: number): Source {
+  const source = addonFor().readSource(fd, PROLOGUE, EPILOGUE);
+  if (!source) throw new Error('the file is being written');
+  return source;
 }
 
-/** The code in what {@link compiledFile} has made of this source; undefined in anything else. */
-function codeIn(bytes: Buffer, file: string, source: Buffer): Buffer | undefined {
-  const isOfSource =
-    bytes.length >= HEAD_BYTES &&
-    bytes.readUInt32LE(0) === checksumOf(bytes.subarray(4)) &&
-    bytes.readUInt32LE(4) === checksumOf(source) &&
-    bytes.readUInt32LE(8) === checksumOf(Buffer.from(file));
-  return isOfSource ? bytes.subarray(HEAD_BYTES) : undefined;
-}
-
-// Only root or this user can write to it.
-const isTrusted = ({ uid, mode }: Stats) => (uid === 0 || uid === process.geteuid!()) && (mode & 0o022) === 0;
+/** A file of compiled code, of the source in `file`. */
+export const compiledFile = (code: Buffer, file: string, { sum }: Source): Buffer =>
+  addonFor().withHead(code, file, sum);
 
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** Opens a file for `read`. */
-function reading<T>(path: string, flags: number, read: (fd: number) => T): T {
-  const fd = openSync(path, flags);
-  try {
-    return read(fd);
-  } finally {
-    closeSync(fd);
-  }
-}
-
-/** The compiled code at `path` if it is trusted, and of this source. */
-const codeAt = (path: string, file: string, source: Buffer) =>
-  reading(path, FLAGS, (fd) => {
-    const stats = fstatSync(fd);
-    if (!stats.isFile() || !isTrusted(stats)) return undefined;
-    const bytes = half(HALF_BYTES, stats.size);
-    return codeIn(bytes.subarray(0, readSync(fd, bytes)), file, source);
-  });
+// While modules are loaded, one after the other, their code is read to the same pages: the kernel takes
+// longer to clear a new one than it takes to read one.
+const MOST_BYTES = 2 ** 21;
+let scratch: Buffer | undefined;
 
 const trustedFolders = new Set<string>();
 
 /** The compiled code of this source, as of the one in `file`; undefined where there is none. */
-function compiledCode(file: string, source: Buffer): Buffer | undefined {
+function compiledCode(file: string, { sum }: Source): Buffer | undefined {
+  const { isTrustedFolder, readCode } = addonFor();
   // The folder of this file is dist/.
   const folder = compiledFolder(dirname(import.meta.dirname));
-  if (!trustedFolders.has(folder) && !isTrusted(statSync(folder))) return undefined;
+  if (!trustedFolders.has(folder) && !isTrustedFolder(folder)) return undefined;
   trustedFolders.add(folder);
-  return codeAt(join(folder, `${basename(file)}.bin`), file, source);
+  const room = scratch ?? Buffer.allocUnsafeSlow(MOST_BYTES);
+  const size = readCode(join(folder, `${basename(file)}.bin`), file, sum, room);
+  return size === undefined ? undefined : room.subarray(0, size);
 }
 
 // V8 has options that change its code, so that it rejects all files.
 let isRejected = false;
 
 /** The require() of a module: what has been loaded is found without looking for its file. */
-function requireOf(file: string): NodeJS.Require {
-  const require = Modules.createRequire(file);
-  const find = (id: string) => Modules._cache[join(dirname(file), id)]?.exports ?? require(id);
-  return Object.assign(find, require);
+function requireOf(file: string): (id: string) => unknown {
+  return (id) => Modules._cache[join(dirname(file), id)]?.exports ?? Modules.createRequire(file)(id);
 }
 
 /**
  * Loads a module as require() does.
- * @param source as {@link readSource} returns it
  * @param cachedData compiled code, which V8 may reject
  * @returns what V8 has compiled, to which functions are added as they are called
  */
-export function loadModule(file: string, parent: Module, source: Buffer, cachedData?: Buffer): Script {
-  const script = new vm.Script(source.toString(isAscii(source) ? 'latin1' : 'utf8'), {
+export function loadModule(
+  file: string,
+  parent: Module | undefined,
+  { text }: Source,
+  cachedData?: Buffer,
+): Script {
+  const script = new vm.Script(text, {
     filename: file,
     // Columns are those of the file.
     columnOffset: -PROLOGUE.length,
     ...(cachedData && { cachedData }),
   });
   isRejected ||= script.cachedDataRejected === true;
-  const module = Object.assign(new Modules(file, parent), { filename: file, paths: parent.paths });
+  const module = Object.assign(new Modules(file, parent), { filename: file, paths: parent?.paths ?? [] });
   Modules._cache[file] = module;
   try {
     const { exports } = module;
@@ -188,6 +139,15 @@ export function loadModule(file: string, parent: Module, source: Buffer, cachedD
   } catch (error) {
     delete Modules._cache[file];
     throw error;
+  }
+}
+
+function sourceOf(file: string): Source {
+  const fd = openSync(file, constants.O_RDONLY);
+  try {
+    return readSource(fd);
+  } finally {
+    closeSync(fd);
   }
 }
 
@@ -203,11 +163,11 @@ export function loadCompiled(parent: Module, paths: readonly string[]): void {
   const isOutermost = scratch === undefined;
   try {
     if (!isOfNode(parent)) return;
-    scratch ??= Buffer.allocUnsafeSlow(2 * HALF_BYTES);
+    scratch ??= Buffer.allocUnsafeSlow(MOST_BYTES);
     for (const path of paths) {
       const file = join(dirname(parent.filename), path);
       if (isRejected || Modules._cache[file]) continue;
-      const source = reading(file, constants.O_RDONLY, readSource);
+      const source = sourceOf(file);
       const code = compiledCode(file, source);
       if (code) loadModule(file, parent, source, code);
     }
@@ -216,6 +176,24 @@ export function loadCompiled(parent: Module, paths: readonly string[]): void {
   } finally {
     if (isOutermost) scratch = undefined;
   }
+}
+
+/**
+ * Returns what an entry of the package exports, for the ES module that has this code too. It is the module
+ * that require() finds.
+ */
+export function loadEntry(file: string): unknown {
+  try {
+    if (!Modules._cache[file] && !isUnusual()) {
+      const filename = join(import.meta.dirname, 'compiled-code.cjs');
+      const exports = { loadCompiled, loadLater };
+      Modules._cache[filename] ??= Object.assign(new Modules(filename), { filename, loaded: true, exports });
+      loadModule(file, undefined, sourceOf(file));
+    }
+  } catch {
+    // Node fails too, with a better error.
+  }
+  return Modules._cache[file]?.exports ?? Modules.createRequire(file)(file);
 }
 
 const lateModules = new Map<string, () => unknown>();

@@ -1,6 +1,12 @@
 // The surface of the addon.
 import type { NumalignError } from './errors.js';
-import type { MergedLines, NativeFolder, NativeInotify, NativeNotices } from './native-files.js';
+import type {
+  MergedLines,
+  NativeFolder,
+  NativeInotify,
+  NativeNotices,
+  NativeOwnerNames,
+} from './native-files.js';
 import type {
   BestFitCall,
   CpuHintsCall,
@@ -50,6 +56,12 @@ export interface ProgramCall {
 }
 
 /** The functions of the addon, as the rest of the package sees them. */
+/** A module's text, in the function around it. `sum`: a checksum. */
+export interface Source {
+  readonly text: string;
+  readonly sum: number;
+}
+
 export interface Native {
   setErrorClass(errorClass: typeof NumalignError): void;
 
@@ -62,8 +74,20 @@ export interface Native {
 
   /** The CRC-32 of zlib. `before`: that of what stands before. Node's would load all its streams. */
   crc32(bytes: string | Uint8Array, before?: number): number;
-  /** See fingerprint() of the core. */
-  fingerprint(bytes: Uint8Array): number;
+
+  /**
+   * The text in an open file, between two others, and its checksum; undefined if it is not ASCII, or changes.
+   */
+  readSource(fd: number, before: string, after: string): Source | undefined;
+  /** True if only root or this user can write to a folder. */
+  isTrustedFolder(path: string): boolean;
+  /**
+   * Reads code that V8 compiled of the source with this checksum, at `path`, to `room`. Returns its size;
+   * undefined if the file has none, is damaged or is not to be trusted.
+   */
+  readCode(name: string, path: string, sum: number, room: Buffer): number | undefined;
+  /** A file for {@link readCode}. */
+  withHead(code: Buffer, path: string, sum: number): Buffer;
 
   parseCpuList(text: string): Words;
   parseNodeList(text: string): Words;
@@ -282,6 +306,7 @@ export interface Native {
   extendedAttribute(path: string, name: string): string | undefined;
 
   Folder: { open(path: string, create: boolean, mode: number, group: number): NativeFolder };
+  OwnerNames: new (owners: NativeFolder, notes: NativeFolder, path: string) => NativeOwnerNames;
   /** inotify(7) on this environment's event loop. It does not keep the event loop alive. */
   Inotify: new (
     onEvent: (watch: number, mask: number, name: string) => void,

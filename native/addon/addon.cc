@@ -53,10 +53,12 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports["setWire"] = Napi::Function::New(env, set_wire);
   export_id_lists(env, exports);
   export_checksums(env, exports);
+  export_code(env, exports);
   export_topology(env, exports);
   export_hints(env, exports);
   export_threads(env, exports);
   export_folder(env, exports);
+  export_owner_names(env, exports);
   export_journal(env, exports);
   export_notices(env, exports);
   export_memory(env, exports);

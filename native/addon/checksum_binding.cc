@@ -2,7 +2,6 @@
 #include "addon/convert.h"
 #include "addon/environment.h"
 #include "core/crc32.h"
-#include "core/fingerprint.h"
 
 namespace numalign::addon {
 namespace {
@@ -22,16 +21,10 @@ Napi::Value crc32_binding(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), sum);
 }
 
-// (bytes): half of the fingerprint, which a number has room for.
-Napi::Value fingerprint_binding(const Napi::CallbackInfo& info) {
-  return Napi::Number::New(info.Env(), static_cast<uint32_t>(fingerprint(to_bytes(info[0])) >> 32));
-}
-
 }  // namespace
 
 void export_checksums(Napi::Env env, Napi::Object exports) {
   exports["crc32"] = Napi::Function::New(env, crc32_binding);
-  exports["fingerprint"] = Napi::Function::New(env, fingerprint_binding);
 }
 
 }  // namespace numalign::addon

@@ -67,10 +67,12 @@ struct Environment {
 // Each file of bindings adds its functions to the export table.
 void export_id_lists(Napi::Env env, Napi::Object exports);
 void export_checksums(Napi::Env env, Napi::Object exports);
+void export_code(Napi::Env env, Napi::Object exports);
 void export_topology(Napi::Env env, Napi::Object exports);
 void export_hints(Napi::Env env, Napi::Object exports);
 void export_threads(Napi::Env env, Napi::Object exports);
 void export_folder(Napi::Env env, Napi::Object exports);
+void export_owner_names(Napi::Env env, Napi::Object exports);
 void export_journal(Napi::Env env, Napi::Object exports);
 void export_notices(Napi::Env env, Napi::Object exports);
 void export_memory(Napi::Env env, Napi::Object exports);

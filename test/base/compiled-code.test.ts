@@ -22,7 +22,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { isLong } from '../support/budget.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const LAYERS = ['common', 'managers', 'requests', 'shared'];
+const LAYERS = ['common', 'managers', 'requests', 'rolldown', 'shared'];
 
 /** The package as it is installed: with compiled code. */
 class Installed {
@@ -171,7 +171,7 @@ describe('compiled code', () => {
     const installed = new Installed();
     const file = installed.data('managers');
     writeFileSync(file, damaged(readFileSync(file)));
-    expect(installed.run(PIN)).toEqual({ ...ALL, used: ['common', 'requests', 'shared'] });
+    expect(installed.run(PIN)).toEqual({ ...ALL, used: LAYERS.filter((layer) => layer !== 'managers') });
   });
 
   it.runIf(isLong)('is tried once by a V8 with settings that change code, which compiles all of it', () => {
@@ -192,7 +192,7 @@ describe('compiled code', () => {
     const file = installed.data('managers');
     renameSync(file, `${file}.moved`);
     symlinkSync(`${file}.moved`, file);
-    expect(installed.run(PIN)).toEqual({ ...ALL, used: ['common', 'requests', 'shared'] });
+    expect(installed.run(PIN)).toEqual({ ...ALL, used: LAYERS.filter((layer) => layer !== 'managers') });
     chmodSync(installed.compiled, 0o777);
     expect(installed.run(PIN)).toEqual(NONE);
   });
@@ -209,9 +209,9 @@ describe('compiled code', () => {
     expect(installed.run(PIN)).toEqual(NONE);
     const asOther = `process.setegid(12345); process.seteuid(12345); const { discover } = require('numalign/topology'); result = true;`;
     chmodSync(installed.folder, 0o755);
-    expect(installed.run(asOther).used).toEqual(['common', 'requests']);
+    expect(installed.run(asOther).used).toEqual(['common', 'requests', 'rolldown']);
     for (const layer of LAYERS) chownSync(installed.data(layer), 0, 0);
-    expect(installed.run(asOther).used).toEqual(['common', 'requests']);
+    expect(installed.run(asOther).used).toEqual(['common', 'requests', 'rolldown']);
     for (const layer of LAYERS) chownSync(installed.data(layer), 12_346, 0);
     expect(installed.run(asOther).used).toEqual([]);
   });
@@ -303,7 +303,8 @@ describe('the code of the package', () => {
         for (const [key, value] of Object.entries(require(name))) result.push(imported[i][key] === value);
       });
       view.close();`);
-    expect(used).toEqual([...LAYERS, 'views'].sort());
+    const own = ['index', 'topology', 'diagnostics', 'tools', 'kubelet'].map((name) => `${name}.cjs`);
+    expect(used).toEqual([...LAYERS, ...own, 'views'].sort());
     expect(result.length).toBeGreaterThan(30);
     expect(result).not.toContain(false);
   });
@@ -311,7 +312,7 @@ describe('the code of the package', () => {
   it('is loaded once, as modules that require.cache has', () => {
     const { used, result } = new Installed().run<unknown[]>(`
       ${PIN}
-      const modules = Object.values(require.cache).filter(({ id }) => /(common|managers|requests|shared)-/.test(id));
+      const modules = Object.values(require.cache).filter(({ id }) => /(common|managers|requests|rolldown|shared)-/.test(id));
       result = modules.map((module) => [
         module.loaded, module.id === module.filename, require(module.filename) === module.exports,
       ]);`);
@@ -336,7 +337,7 @@ describe('the code of the package', () => {
         });\`;
       const worker = new Worker(text, { eval: true });
       result = (await require('node:events').once(worker, 'message'))[0];`);
-    expect([used, result]).toEqual([[], [2, true]]);
+    expect([used, result]).toEqual([[], [3, true]]);
   });
 
   it.runIf(isLong)('has the same places in stack traces', () => {

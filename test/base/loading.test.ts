@@ -58,8 +58,8 @@ describe('the package', () => {
       record('refused');
       console.log(JSON.stringify(report));`);
     expect(report).toEqual({
-      import: ['common', 'compiled-code', 'index', 'index', 'rolldown-runtime'],
-      open: ['door', 'managers', 'requests', 'shared'],
+      import: ['common', 'index', 'index', 'rolldown-runtime'],
+      open: ['managers', 'requests', 'shared'],
       acquire: [],
       refused: ['seldom'],
     });
