@@ -1,6 +1,6 @@
 // Opening a folder with many grants or many owners in a new process, and showing it.
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { linkSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { native } from '../dist-test/lib/base/native.js';
@@ -13,14 +13,15 @@ import { stateParents } from './support/state-parents.mjs';
 import { USAGE } from './support/yardstick.mjs';
 
 export const description =
-  'openManager in a new process, and `numalign status`: with 1,000 grants on record, and with 4,096 living owners';
+  'openManager in a new process, and `numalign status`: with 1,000 grants on record, with 4,096 living owners, and with 15,000 empty files among theirs';
 export const explanation = `
 CPU time of all threads, the median; \`cpuE\` is the lower quartile. \`openManager\` is timed in a
 new process that has loaded the package and knows the machine, \`numalign status\` from start to
-end. The owners hold no grants.`;
+end. The owners hold no grants. The opener removes the empty files.`;
 
 const GRANTS = 1000;
 const OWNERS = 4096;
+const STRAYS = 15_000;
 const RUNS = 12;
 const [OPENER, CLI] = ['support/opener.mjs', '../packages/cli/dist/main.cjs'].map((name) =>
   fileURLToPath(new URL(name, import.meta.url)),
@@ -38,6 +39,14 @@ const output = (program, ...args) => JSON.parse(execFileSync(program, args, { en
 
 const opening = (stateDir, machine) => () =>
   output(process.execPath, OPENER, JSON.stringify({ stateDir, machine }));
+
+/** The same, after another program has made files there. */
+const openingStrays = (stateDir, machine) => () => {
+  const nameOf = (i) => join(stateDir, 'owners', `${String(i).padStart(8, '0')}-2222-4333-8444-555555555555`);
+  writeFileSync(nameOf(0), '');
+  for (let i = 1; i < STRAYS; i++) linkSync(nameOf(0), nameOf(i));
+  return opening(stateDir, machine)();
+};
 
 const showing = (stateDir) => () => output(USAGE, process.execPath, CLI, 'status', '--state-dir', stateDir);
 
@@ -75,6 +84,8 @@ export async function run({ check }) {
       ['numalign status, 1,000 grants', showing(real.stateDir)],
     ];
     rows.push(...measured(subjects, rounds));
+    const strays = ['open, 15,000 empty files', openingStrays(empty.stateDir, simulated)];
+    rows.push(...measured([strays], rounds));
   } finally {
     // A manager would hear of each owner's end.
     for (const { close } of [full, real, empty]) close();
