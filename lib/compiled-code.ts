@@ -6,7 +6,7 @@ import type { Script } from 'node:vm';
 import { openAddon } from './base/load-addon.js';
 import type { Native, Source } from './base/native-surface.js';
 
-const { closeSync, constants, existsSync, openSync, statSync } = process.getBuiltinModule('node:fs');
+const { closeSync, constants, openSync, statSync } = process.getBuiltinModule('node:fs');
 const { basename, dirname, join } = process.getBuiltinModule('node:path');
 const vm = process.getBuiltinModule('node:vm');
 
@@ -59,16 +59,15 @@ let addon: Pick<Native, 'readSource' | 'isTrustedFolder' | 'readCode' | 'withHea
 
 /** It reads modules sooner than Node does, and has checksums without all streams of Node. */
 function addonFor(): NonNullable<typeof addon> {
-  if (!addon) {
-    const own = dirname(import.meta.dirname);
-    // Another package has none of its own.
-    const folder = existsSync(join(own, 'build'))
-      ? own
-      : dirname(Modules.createRequire(import.meta.filename).resolve('numalign/package.json'));
-    addon = openAddon(folder) as typeof addon;
-  }
-  return addon!;
+  const open = (folder: string) => openAddon(folder) as typeof addon;
+  addon ??= open(dirname(import.meta.dirname)) ?? open(numalignFolder());
+  if (!addon) throw new Error('there is no addon');
+  return addon;
 }
+
+// Another package has no addon of its own.
+const numalignFolder = () =>
+  dirname(Modules.createRequire(import.meta.filename).resolve('numalign/package.json'));
 
 /** The source in this file, in the function. */
 export function readSource(fd: number): Source {

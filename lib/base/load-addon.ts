@@ -9,29 +9,33 @@ const Modules = process.getBuiltinModule('node:module') as unknown as {
   createRequire(file: string): NodeJS.Require;
 };
 
-/** The addon that was compiled here: the path that node-gyp-build finds first, sooner. */
-function compiledAddon(packageFolder: string): string | undefined {
-  const path = join(packageFolder, 'build/Release/numalign.node');
-  return existsSync(path) ? realpathSync.native(path) : undefined;
+/** The addon's file as node-gyp-build finds it, but sooner; undefined if it has another name. */
+function addonFile(packageFolder: string): string | undefined {
+  const { arch, env, platform } = process;
+  const libc = env.LIBC || (existsSync('/etc/alpine-release') ? 'musl' : 'glibc');
+  const path = ['build/Release/numalign.node', `prebuilds/${platform}-${arch}/numalign.${libc}.node`]
+    .map((name) => join(packageFolder, name))
+    .find((each) => existsSync(each));
+  return path && realpathSync.native(path);
 }
 
 /** The addon's exports. @throws what require() throws */
 export function loadAddon(packageFolder: string): unknown {
-  const compiled = compiledAddon(packageFolder);
-  const known = compiled === undefined ? undefined : Modules._cache[compiled];
+  const file = addonFile(packageFolder);
+  const known = file === undefined ? undefined : Modules._cache[file];
   if (known) return known.exports;
   // Finds what numalign depends on, whichever package asks.
   const require = Modules.createRequire(join(packageFolder, 'package.json'));
-  return compiled === undefined ? require('node-gyp-build')(packageFolder) : require(compiled);
+  return file === undefined ? require('node-gyp-build')(packageFolder) : require(file);
 }
 
-/** The same as Node does it, without what Node looks for first. */
+/** The same as Node loads it, without what Node looks for first; undefined if the package has none. */
 export function openAddon(packageFolder: string): unknown {
-  const compiled = compiledAddon(packageFolder);
-  if (compiled === undefined || Modules._cache[compiled]) return loadAddon(packageFolder);
-  const module = Object.assign(new Modules(compiled), { filename: compiled });
-  process.dlopen(module, compiled);
+  const file = addonFile(packageFolder);
+  if (file === undefined || Modules._cache[file]) return file && Modules._cache[file]!.exports;
+  const module = Object.assign(new Modules(file), { filename: file });
+  process.dlopen(module, file);
   module.loaded = true;
-  Modules._cache[compiled] = module as NodeJS.Module;
+  Modules._cache[file] = module;
   return module.exports;
 }

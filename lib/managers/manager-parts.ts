@@ -38,15 +38,19 @@ export interface ManagerParts {
 
 /** Whether a manager is still in use. */
 export class Lifetime {
-  readonly #end = new AbortController();
+  // Node loads the class at its first use, which few programs come to.
+  #end: AbortController | undefined;
+  #isOver = false;
 
   /** Aborted with ERR_MANAGER_CLOSED at the end. */
   get signal(): AbortSignal {
+    this.#end ??= new AbortController();
+    if (this.#isOver) this.#end.abort(closedError());
     return this.#end.signal;
   }
 
   get isOver(): boolean {
-    return this.signal.aborted;
+    return this.#isOver;
   }
 
   /** @throws ERR_MANAGER_CLOSED */
@@ -55,7 +59,8 @@ export class Lifetime {
   }
 
   end(): void {
-    if (!this.isOver) this.#end.abort(closedError());
+    this.#isOver = true;
+    this.#end?.abort(closedError());
   }
 }
 

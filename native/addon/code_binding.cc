@@ -28,8 +28,8 @@ Napi::Value from_source(Napi::Env env, SourceText source) {
   napi_value text = nullptr;
   bool is_copied = false;
   // Frees the text at once if it copies it.
-  const napi_status status = node_api_create_external_string_latin1(
-      env, source.text.release(), source.size, free_text, nullptr, &text, &is_copied);
+  const napi_status status = node_api_create_external_string_latin1(env, source.text.release(), source.size,
+                                                                    free_text, nullptr, &text, &is_copied);
   NAPI_THROW_IF_FAILED(env, status, Napi::Value());
   return Napi::Value(env, text);
 }
@@ -53,9 +53,9 @@ Napi::Value is_trusted_folder_binding(const Napi::CallbackInfo& info) {
 // (name, path of the source, its sum, room): the size of the code, or undefined
 Napi::Value read_code_binding(const Napi::CallbackInfo& info) {
   Napi::Buffer<char> room = to_buffer(info[3], "the room");
-  const std::optional<size_t> size = read_code(to_string(info[0], "the name"), to_string(info[1], "the path"),
-                                               static_cast<uint32_t>(to_size(info[2], "the sum")),
-                                               {room.Data(), room.Length()});
+  const std::optional<size_t> size =
+      read_code(to_string(info[0], "the name"), to_string(info[1], "the path"),
+                static_cast<uint32_t>(to_size(info[2], "the sum")), {room.Data(), room.Length()});
   return size ? Napi::Number::New(info.Env(), static_cast<double>(*size)) : info.Env().Undefined();
 }
 

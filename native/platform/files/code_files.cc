@@ -50,7 +50,8 @@ std::optional<size_t> read_code(const std::string& name, std::string_view path, 
                                 std::span<char> room) {
   const UniqueFd file(open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat s;
-  if (!file.valid() || fstat(file.get(), &s) != 0 || !S_ISREG(s.st_mode) || !is_trusted(s)) return std::nullopt;
+  if (!file.valid() || fstat(file.get(), &s) != 0 || !S_ISREG(s.st_mode) || !is_trusted(s))
+    return std::nullopt;
   CodeHead head{};
   const size_t size = static_cast<size_t>(s.st_size) - sizeof head;
   if (s.st_size < static_cast<off_t>(sizeof head) || size > room.size()) return std::nullopt;

@@ -1,5 +1,5 @@
-// Modules and the code that V8 compiled of them, as Node's own loader would take longer to read. Thread-safety:
-// the functions may be called from any thread.
+// Modules and the code that V8 compiled of them, as Node's own loader would take longer to read.
+// Thread-safety: the functions may be called from any thread.
 #pragma once
 
 #include <cstdint>

@@ -121,7 +121,8 @@ void OwnerNames::end_look(const OwnerFolders& folders) {
   look_.reset();
   if (!look) return;
   const std::optional<NamesTime> time = time_now(folders);
-  if (time && time->is_same(look->time) && sum_of(folders, {}) == look->sum) note(folders, look->time, look->sum);
+  if (time && time->is_same(look->time) && sum_of(folders, {}) == look->sum)
+    note(folders, look->time, look->sum);
 }
 
 }  // namespace numalign
