@@ -4,8 +4,10 @@ import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
+  copyFileSync,
   cpSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -28,7 +30,7 @@ const LAYERS = ['common', 'managers', 'requests', 'rolldown', 'shared'];
 class Installed {
   readonly folder = mkdtempSync(join(tmpdir(), 'numalign-test-'));
 
-  constructor({ isCompiled = true } = {}) {
+  constructor({ isCompiled = true, isPrebuilt = false } = {}) {
     onTestFinished(() => rmSync(this.folder, { recursive: true }));
     const filter = (path: string) => !/\.(map|d\.ts)$/.test(path);
     for (const name of ['dist', 'package.json', 'scripts/compile-code.mjs'])
@@ -37,7 +39,12 @@ class Installed {
         filter,
         preserveTimestamps: true,
       });
-    symlinkSync(join(ROOT, 'build'), join(this.folder, 'build'));
+    const prebuilds = join(this.folder, 'prebuilds', `linux-${process.arch}`);
+    if (isPrebuilt) {
+      mkdirSync(prebuilds, { recursive: true });
+      const libc = existsSync('/etc/alpine-release') ? 'musl' : 'glibc';
+      copyFileSync(join(ROOT, 'build/Release/numalign.node'), join(prebuilds, `numalign.${libc}.node`));
+    } else symlinkSync(join(ROOT, 'build'), join(this.folder, 'build'));
     symlinkSync(join(ROOT, 'node_modules'), join(this.folder, 'node_modules'));
     if (isCompiled) this.compile();
   }
@@ -114,6 +121,8 @@ const PIN = `
   result = !grant.isEmpty;
   await grant.release();`;
 
+const IMPORTED_PIN = PIN.replace("require('numalign')", "await import('numalign')");
+
 const NONE = { used: [], rejected: [], result: true };
 const ALL = { used: LAYERS, rejected: [], result: true };
 
@@ -125,6 +134,14 @@ describe('compiled code', () => {
     expect(basename(installed.compiled)).toContain(
       `${process.version}-${process.arch}-${statSync(process.execPath).size}-`,
     );
+  });
+
+  it('is loaded by a prebuilt addon, which is found without node-gyp-build', () => {
+    const { used, result } = new Installed({ isPrebuilt: true }).run<string[]>(`
+      ${PIN}
+      result = Object.keys(require.cache).filter((file) => /\\.node$|node-gyp-build/.test(file)).map((file) => basename(file));`);
+    expect(used).toEqual(LAYERS);
+    expect(result).toEqual([expect.stringMatching(/^numalign\.(glibc|musl)\.node$/)]);
   });
 
   it('is also of files that are loaded late, with or without it', () => {
@@ -253,7 +270,8 @@ describe('the code of the package', () => {
     ['source maps', { options: ['--enable-source-maps'] }],
   ])('is loaded by Node with %s', (_, settings) => {
     onTestFinished(() => rmSync(join(tmpdir(), 'numalign-coverage'), { recursive: true, force: true }));
-    expect(new Installed().run(PIN, settings)).toEqual(NONE);
+    const installed = new Installed();
+    for (const program of [PIN, IMPORTED_PIN]) expect(installed.run(program, settings)).toEqual(NONE);
   });
 
   const SEEN = `result = seen.map((file) => basename(file).replace(/-.*/, '')).filter((name) => ${JSON.stringify(LAYERS)}.includes(name)).sort();`;
