@@ -33,22 +33,28 @@ struct Closings {
     total_ended++;
     ended.notify_all();
   }
-  // False if there was none.
-  bool wait_for_one() {
+  size_t ended_so_far() {
+    std::lock_guard lock(mutex);
+    return total_ended;
+  }
+  // Waits until another has ended than those before. False if there is none.
+  bool wait_past(size_t before) {
     std::unique_lock lock(mutex);
-    if (count == 0) return false;
-    ended.wait(lock, [this, before = total_ended] { return total_ended != before; });
-    return true;
+    ended.wait(lock, [&] { return total_ended != before || count == 0; });
+    return total_ended != before;
   }
 };
 
 }  // namespace
 
 Result<Inotify> Inotify::open() {
+  Closings& closings = Closings::of_this_process();
   UniqueFd fd;
+  size_t ended;
   do {
+    ended = closings.ended_so_far();
     fd.reset(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-  } while (!fd.valid() && errno == EMFILE && Closings::of_this_process().wait_for_one());
+  } while (!fd.valid() && errno == EMFILE && closings.wait_past(ended));
   if (!fd.valid()) return syscall_error("inotify_init1", "cannot watch folders");
   return Inotify(std::move(fd));
 }
