@@ -89,25 +89,36 @@ let scratch: Buffer | undefined;
 
 const trustedFolders = new Set<string>();
 
-/** The compiled code of this source, as of the one in `file`; undefined where there is none. */
-function compiledCode(file: string, { sum }: Source): Buffer | undefined {
-  const { isTrustedFolder, readCode } = addonFor();
+/** Where compiled code is; undefined if others may have written it, or there is none. */
+function trustedFolder(): string | undefined {
   // The folder of this file is dist/.
   const folder = compiledFolder(dirname(import.meta.dirname));
-  if (!trustedFolders.has(folder) && !isTrustedFolder(folder)) return undefined;
+  if (!trustedFolders.has(folder) && !addonFor().isTrustedFolder(folder)) return undefined;
   trustedFolders.add(folder);
+  return folder;
+}
+
+/** The compiled code of this source, as of the one in `file`; undefined where there is none. */
+function compiledCode(file: string, { sum }: Source): Buffer | undefined {
+  const folder = trustedFolder();
+  if (folder === undefined) return undefined;
   const room = scratch ?? Buffer.allocUnsafeSlow(MOST_BYTES);
-  const size = readCode(join(folder, `${basename(file)}.bin`), file, sum, room);
+  const size = addonFor().readCode(join(folder, `${basename(file)}.bin`), file, sum, room);
   return size === undefined ? undefined : room.subarray(0, size);
 }
 
 // V8 has options that change its code, so that it rejects all files.
 let isRejected = false;
 
-/** The require() of a module: what has been loaded is found without looking for its file. */
-function requireOf(file: string): (id: string) => unknown {
-  return (id) => Modules._cache[join(dirname(file), id)]?.exports ?? Modules.createRequire(file)(id);
+/** What a module exports that has run. The ES modules of Node put some here that have not. */
+function exportsOf(file: string): unknown {
+  const known = Modules._cache[file];
+  return known?.loaded ? known.exports : undefined;
 }
+
+/** The require() of a module: what has been loaded is found without looking for its file. */
+const requireOf = (file: string) => (id: string) =>
+  exportsOf(join(dirname(file), id)) ?? Modules.createRequire(file)(id);
 
 /**
  * Loads a module as require() does.
@@ -183,7 +194,8 @@ export function loadCompiled(parent: Module, paths: readonly string[]): void {
  */
 export function loadEntry(file: string): unknown {
   try {
-    if (!Modules._cache[file] && !isUnusual()) {
+    // Where no compiled code is, other tools may want to see the entry too.
+    if (!Modules._cache[file] && !isUnusual() && trustedFolder() !== undefined) {
       const filename = join(import.meta.dirname, 'compiled-code.cjs');
       const exports = { loadCompiled, loadLater };
       Modules._cache[filename] ??= Object.assign(new Modules(filename), { filename, loaded: true, exports });
@@ -192,7 +204,7 @@ export function loadEntry(file: string): unknown {
   } catch {
     // Node fails too, with a better error.
   }
-  return Modules._cache[file]?.exports ?? Modules.createRequire(file)(file);
+  return exportsOf(file) ?? Modules.createRequire(file)(file);
 }
 
 const lateModules = new Map<string, () => unknown>();
@@ -208,16 +220,23 @@ export function loadLater(parent: Module, path: string): () => unknown {
   const file = join(dirname(parent.filename), path);
   const known = lateModules.get(file);
   if (known) return known;
-  const fd = isOfNode(parent) ? unlessThrown(() => openSync(file, FLAGS)) : undefined;
+  let fd = isOfNode(parent) ? unlessThrown(() => openSync(file, FLAGS)) : undefined;
+  /** Once: then the descriptor is closed, and its number another file's. */
+  const takeSource = () => {
+    if (fd === undefined) return undefined;
+    const source = unlessThrown(() => readSource(fd!));
+    closeSync(fd);
+    fd = undefined;
+    return source;
+  };
   const load = () => {
-    const source = fd === undefined ? undefined : unlessThrown(() => readSource(fd));
+    const source = takeSource();
     if (!source) return parent.require(path);
-    closeSync(fd!);
     loadModule(file, parent, source, isRejected ? undefined : unlessThrown(() => compiledCode(file, source)));
-    return Modules._cache[file]!.exports;
+    return exportsOf(file);
   };
   let exports: unknown;
-  const exported = () => (exports ??= Modules._cache[file]?.exports ?? load());
+  const exported = () => (exports ??= exportsOf(file) ?? load());
   lateModules.set(file, exported);
   return exported;
 }

@@ -9,14 +9,28 @@ const Modules = process.getBuiltinModule('node:module') as unknown as {
   createRequire(file: string): NodeJS.Require;
 };
 
+/** As node-gyp-build tells it. Node's permission model may hide the file. */
+function isMusl(): boolean {
+  try {
+    return existsSync('/etc/alpine-release');
+  } catch {
+    return false;
+  }
+}
+
 /** The addon's file as node-gyp-build finds it, but sooner; undefined if it has another name. */
 function addonFile(packageFolder: string): string | undefined {
   const { arch, env, platform } = process;
-  const libc = env.LIBC || (existsSync('/etc/alpine-release') ? 'musl' : 'glibc');
-  const path = ['build/Release/numalign.node', `prebuilds/${platform}-${arch}/numalign.${libc}.node`]
-    .map((name) => join(packageFolder, name))
-    .find((each) => existsSync(each));
-  return path && realpathSync.native(path);
+  if (env.NUMALIGN_PREBUILD !== undefined) return undefined;
+  const inPackage = (name: string) => {
+    const path = join(packageFolder, name);
+    return existsSync(path) ? realpathSync.native(path) : undefined;
+  };
+  const prebuilt = () => {
+    const libc = env.LIBC || (isMusl() ? 'musl' : 'glibc');
+    return inPackage(`prebuilds/${platform}-${arch}/numalign.${libc}.node`);
+  };
+  return inPackage('build/Release/numalign.node') ?? prebuilt();
 }
 
 /** The addon's exports. @throws what require() throws */

@@ -196,8 +196,9 @@ export interface NativeOwnerNames {
   confirm(sum: number): boolean;
   /** False if the names are not kept: nothing ends the change. */
   beginChange(names: readonly string[]): boolean;
-  /** `isOver`: false if another program has come between. */
-  endChange(isOver: boolean): void;
+  /** False if another program has come between. */
+  endChange(): boolean;
+  noteChange(): void;
   /** False on a disk, where names are never kept: nothing ends the look. */
   beginLook(): boolean;
   endLook(): void;

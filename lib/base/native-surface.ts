@@ -55,13 +55,13 @@ export interface ProgramCall {
   readonly descriptors: readonly number[];
 }
 
-/** The functions of the addon, as the rest of the package sees them. */
 /** A module's text, in the function around it. `sum`: a checksum. */
 export interface Source {
   readonly text: string;
   readonly sum: number;
 }
 
+/** The functions of the addon, as the rest of the package sees them. */
 export interface Native {
   setErrorClass(errorClass: typeof NumalignError): void;
 

@@ -44,8 +44,10 @@ export class Lifetime {
 
   /** Aborted with ERR_MANAGER_CLOSED at the end. */
   get signal(): AbortSignal {
-    this.#end ??= new AbortController();
-    if (this.#isOver) this.#end.abort(closedError());
+    if (!this.#end) {
+      this.#end = new AbortController();
+      if (this.#isOver) this.#end.abort(closedError());
+    }
     return this.#end.signal;
   }
 

@@ -1,7 +1,8 @@
 // Modules and their compiled code, for lib/compiled-code.ts: before anything else of the package is loaded,
 // so that no error has a code.
-#include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "addon/convert.h"
 #include "addon/environment.h"

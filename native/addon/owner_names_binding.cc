@@ -26,6 +26,7 @@ class OwnerNamesObject : public Napi::ObjectWrap<OwnerNamesObject> {
                            InstanceMethod<&OwnerNamesObject::confirm>("confirm"),
                            InstanceMethod<&OwnerNamesObject::begin_change>("beginChange"),
                            InstanceMethod<&OwnerNamesObject::end_change>("endChange"),
+                           InstanceMethod<&OwnerNamesObject::note_change>("noteChange"),
                            InstanceMethod<&OwnerNamesObject::begin_look>("beginLook"),
                            InstanceMethod<&OwnerNamesObject::end_look>("endLook"),
                        });
@@ -56,10 +57,10 @@ class OwnerNamesObject : public Napi::ObjectWrap<OwnerNamesObject> {
     for (uint32_t i = 0; i < list.Length(); i++) names.push_back(to_string(list.Get(i), "a name"));
     return Napi::Boolean::New(info.Env(), names_.begin_change(folders(), std::move(names)));
   }
-  // (false if another program has come between)
-  void end_change(const Napi::CallbackInfo& info) {
-    names_.end_change(folders(), to_bool(info[0], "whether it is over"));
+  Napi::Value end_change(const Napi::CallbackInfo& info) {
+    return Napi::Boolean::New(info.Env(), names_.end_change(folders()));
   }
+  void note_change(const Napi::CallbackInfo&) { names_.note_change(folders()); }
   Napi::Value begin_look(const Napi::CallbackInfo& info) {
     return Napi::Boolean::New(info.Env(), names_.begin_look(folders()));
   }

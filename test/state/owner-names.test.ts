@@ -86,6 +86,20 @@ describe('the names of owners’ files', () => {
     expect(names().areKept()).toBe(false);
   });
 
+  it('are not kept if another program replaces the new file until it is certain that it is there', () => {
+    const { noted, names, write, file, path } = folder();
+    noted().change(
+      ['d'],
+      () => write('d'),
+      () => {
+        writeFileSync(join(path, 'other'), 'other');
+        renameSync(join(path, 'other'), file('d'));
+        return true;
+      },
+    );
+    expect(names().areKept()).toBe(false);
+  });
+
   it('are not kept if another folder may have had its name meanwhile', () => {
     const { noted, names, path } = folder();
     const own = noted();

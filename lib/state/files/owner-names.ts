@@ -40,13 +40,14 @@ export class OwnerNames {
   /** Changes names. If the names were kept, they are. */
   readonly change: ChangeNames = (names, change, isDone = () => true) => {
     if (!this.#names.beginChange(names)) return change();
-    let isOver = true;
+    let isOver = () => true;
     try {
       const result = change();
-      isOver = isDone(result);
+      isOver = () => isDone(result);
       return result;
     } finally {
-      this.#names.endChange(isOver);
+      // Another program may come between until the end.
+      if (this.#names.endChange() && isOver()) this.#names.noteChange();
     }
   };
 

@@ -53,8 +53,9 @@ std::optional<size_t> read_code(const std::string& name, std::string_view path, 
   if (!file.valid() || fstat(file.get(), &s) != 0 || !S_ISREG(s.st_mode) || !is_trusted(s))
     return std::nullopt;
   CodeHead head{};
+  if (s.st_size < static_cast<off_t>(sizeof head)) return std::nullopt;
   const size_t size = static_cast<size_t>(s.st_size) - sizeof head;
-  if (s.st_size < static_cast<off_t>(sizeof head) || size > room.size()) return std::nullopt;
+  if (size > room.size()) return std::nullopt;
   const iovec parts[] = {{&head, sizeof head}, {room.data(), size}};
   if (preadv(file.get(), parts, 2, 0) != s.st_size) return std::nullopt;
   return head == head_of({room.data(), size}, path, source) ? std::optional(size) : std::nullopt;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <utility>
 
 #include "platform/files/owner_files.h"
 
@@ -15,7 +16,9 @@ constexpr size_t kMostBytes = 128;
 // Longer than a tick of the kernel's clock for files, even if the CPU that keeps it is held up.
 constexpr int64_t kTickNs = 100'000'000;
 
-int64_t changed_ns(const struct stat& s) { return s.st_ctim.tv_sec * 1'000'000'000 + s.st_ctim.tv_nsec; }
+int64_t changed_ns(const struct stat& s) {
+  return int64_t{s.st_ctim.tv_sec} * 1'000'000'000 + s.st_ctim.tv_nsec;
+}
 
 // nullopt on other file systems, and if the path does not lead to the folder.
 std::optional<NamesTime> time_now(const OwnerFolders& folders) {
@@ -97,15 +100,21 @@ bool OwnerNames::begin_change(const OwnerFolders& folders, Names names) {
   return true;
 }
 
-void OwnerNames::end_change(const OwnerFolders& folders, bool is_over) {
-  const std::optional<Change> change = std::move(change_);
-  change_.reset();
-  if (!change || !change->before || !is_over) return;
+bool OwnerNames::end_change(const OwnerFolders& folders) {
+  const std::optional<Change> change = std::exchange(change_, std::nullopt);
+  changed_.reset();
+  if (!change || !change->before) return false;
   const std::optional<uint32_t> after = sum_of(folders, change->names);
   const std::optional<NamesTime> end = time_now(folders);
   // What another program has done meanwhile, or in the same tick, is in the files, not in the sum.
   if (after && end && end->folder_ns == change->noted.time.folder_ns)
-    note(folders, *end, change->noted.sum - *change->before + *after);
+    changed_ = Noted{*end, change->noted.sum - *change->before + *after};
+  return changed_.has_value();
+}
+
+void OwnerNames::note_change(const OwnerFolders& folders) {
+  if (const std::optional<Noted> changed = std::exchange(changed_, std::nullopt))
+    note(folders, changed->time, changed->sum);
 }
 
 bool OwnerNames::begin_look(const OwnerFolders& folders) {
@@ -117,8 +126,7 @@ bool OwnerNames::begin_look(const OwnerFolders& folders) {
 }
 
 void OwnerNames::end_look(const OwnerFolders& folders) {
-  const std::optional<Noted> look = look_;
-  look_.reset();
+  const std::optional<Noted> look = std::exchange(look_, std::nullopt);
   if (!look) return;
   const std::optional<NamesTime> time = time_now(folders);
   if (time && time->is_same(look->time) && sum_of(folders, {}) == look->sum)

@@ -49,8 +49,10 @@ class OwnerNames {
 
   // Before names are added, replaced or taken away. False if they are not kept: nothing ends the change.
   bool begin_change(const OwnerFolders& folders, Names names);
-  // After it: names that were kept are. `is_over`: false if another program has come between.
-  void end_change(const OwnerFolders& folders, bool is_over);
+  // After it. False if another program has come between.
+  bool end_change(const OwnerFolders& folders);
+  // Notes what end_change() has found: the names are kept.
+  void note_change(const OwnerFolders& folders);
 
   // Before a look at all owners. False on other file systems than in memory: nothing ends the look.
   bool begin_look(const OwnerFolders& folders);
@@ -76,6 +78,7 @@ class OwnerNames {
   std::optional<NamesTime> certain_;
   std::optional<Noted> noted_;
   std::optional<Change> change_;
+  std::optional<Noted> changed_;
   std::optional<Noted> look_;
 };
 

@@ -59,16 +59,29 @@ TEST_F(OwnerNamesTest, AreNotKeptByANoteOfAnotherForm) {
   EXPECT_TRUE(names_.are_kept(folders_));
 }
 
+TEST_F(OwnerNamesTest, AreNotedByAChangeOnceItIsOver) {
+  note();
+  ASSERT_TRUE(names_.begin_change(folders_, {"a"}));
+  write("a");
+  ASSERT_TRUE(names_.end_change(folders_));
+  EXPECT_FALSE(names_.are_kept(folders_));
+  names_.note_change(folders_);
+  EXPECT_TRUE(names_.are_kept(folders_));
+}
+
 TEST_F(OwnerNamesTest, AreNotedOnceByEachChangeAndLook) {
   note();
   ASSERT_TRUE(names_.begin_change(folders_, {"a"}));
   write("a");
-  names_.end_change(folders_, true);
-  EXPECT_TRUE(names_.are_kept(folders_));
+  ASSERT_TRUE(names_.end_change(folders_));
+  names_.note_change(folders_);
+  const std::string before = noted();
+  // Another time, or sum, would be another note.
   write("b");
-  names_.end_change(folders_, true);
+  EXPECT_FALSE(names_.end_change(folders_));
+  names_.note_change(folders_);
   names_.end_look(folders_);
-  EXPECT_FALSE(names_.are_kept(folders_));
+  EXPECT_EQ(noted(), before);
 }
 
 TEST_F(OwnerNamesTest, AreNotKeptInAClosedFolder) {
