@@ -46,7 +46,9 @@ export function loadAddon(packageFolder: string): unknown {
 /** The same as Node loads it, without what Node looks for first; undefined if the package has none. */
 export function openAddon(packageFolder: string): unknown {
   const file = addonFile(packageFolder);
-  if (file === undefined || Modules._cache[file]) return file && Modules._cache[file]!.exports;
+  if (file === undefined) return undefined;
+  const known = Modules._cache[file];
+  if (known) return known.exports;
   const module = Object.assign(new Modules(file), { filename: file });
   process.dlopen(module, file);
   module.loaded = true;
