@@ -1,6 +1,6 @@
 // needs: folders
 // What this process's own file claims, from step to step: never less than it has.
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, watch, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Assignments, emptyAssignments } from '../../lib/account/assignments.js';
@@ -233,6 +233,9 @@ describe('the file of another owner', () => {
       const all = folder(fileSystem);
       const owners = all.open();
       const lists = vi.spyOn(owners, 'lockDevice');
+      // Of a machine without any lock the kernel lists none, as if it hid them.
+      const lock = all.open('waiting').tryLock('another', 'test')!;
+      onTestFinished(() => lock.release());
       return {
         ...all,
         lists,
@@ -295,16 +298,20 @@ describe('the file of another owner', () => {
       expect([lists, theirLists].map(({ mock }) => mock.calls.length)).toEqual([1, 0]);
     });
 
-    it('never for many files of ended owners, which are noted as removed at once', () => {
+    it('never for many files of ended owners, which are noted as removed at once', async () => {
       const { path, open, file, lists, owners, state } = listed('/dev/shm');
       for (const uuid of uuids) writeFileSync(file(uuid), '');
       const checkpoint = { generation: 1, bootId: BOOT, writtenAt: '', assignments: state([]) };
       owners.find(checkpoint);
-      const notes = open('waiting');
-      const noted = vi.spyOn(notes, 'replace');
-      new Owners(open(), notes, path, BOOT).follow(checkpoint);
+      const names: (string | null)[] = [];
+      const watcher = watch(join(path, 'waiting'), (event, name) => event === 'rename' && names.push(name));
+      onTestFinished(() => watcher.close());
+      new Owners(open(), open('waiting'), path, BOOT).follow(checkpoint);
       expect([readdirSync(join(path, 'owners')), lists.mock.calls.length]).toEqual([[], 1]);
-      expect(noted).toHaveBeenCalledTimes(1);
+      writeFileSync(join(path, 'waiting', 'end'), '');
+      await vi.waitUntil(() => names.includes('end'));
+      // It is made beside, and moved.
+      expect(names.filter((name) => name === 'owners.note.new')).toHaveLength(2);
     });
 
     it('once in a transaction that takes grants back', () => {
@@ -350,13 +357,14 @@ describe('the file of another owner', () => {
   });
 
   it('does not show that its owner has ended if it cannot be checked, and a bug is none', () => {
-    const { path } = folder();
+    const { path, open } = folder();
     const failing = (error: Error) => {
-      const fail = () => {
-        throw error;
-      };
-      const folder = { isOwnerAlive: fail, survey: fail, lockDevice: () => '0:0' };
-      return new Owners(folder as never, folder as never, path, BOOT);
+      const owners = open();
+      for (const look of ['isOwnerAlive', 'survey'] as const)
+        vi.spyOn(owners, look).mockImplementation(() => {
+          throw error;
+        });
+      return new Owners(owners, open('waiting'), path, BOOT);
     };
     const refused = failing(new NumalignError('ERR_SYSCALL', 'no memory', { errno: 12, syscall: 'fcntl' }));
     expect([refused.hasEnded(DEAD), refused.hasLeftGrants(DEAD)]).toEqual([false, false]);
