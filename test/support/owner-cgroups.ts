@@ -1,8 +1,9 @@
 // Cgroups of this machine (as root) that own grants, and processes in them.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 
 /**
@@ -36,13 +37,7 @@ export function hierarchies(): [string, string][] {
 export function makeCgroup(above: string, name?: string): string {
   const path = name === undefined ? mkdtempSync(join(above, 'numalign-test-')) : join(above, name);
   if (name !== undefined) mkdirSync(path);
-  onTestFinished(() => {
-    try {
-      rmdirSync(path);
-    } catch {
-      // The test has removed it.
-    }
-  });
+  onTestFinished(() => removeCgroup(path));
   for (const file of ['cpuset.cpus', 'cpuset.mems']) {
     try {
       writeFileSync(join(path, file), readFileSync(join(above, file)));
@@ -51,6 +46,18 @@ export function makeCgroup(above: string, name?: string): string {
     }
   }
   return path;
+}
+
+/** Removes a cgroup, unless the test has. The kernel counts a process for a moment after its end. */
+async function removeCgroup(path: string): Promise<void> {
+  for (let tries = 0; existsSync(path); tries++) {
+    try {
+      rmdirSync(path);
+    } catch (error) {
+      if (tries === 100) throw error;
+      await pause(20);
+    }
+  }
 }
 
 /** A process in a cgroup. */
