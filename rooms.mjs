@@ -25,7 +25,7 @@ export const HOUSES = {
     }),
     room('base', 1300, 'errors, checks of options, and the surface of the addon', {
       because:
-        'errors are a union by code in types and one class at runtime, which takes a type of both; the surface has checksums, plans for members, a survey of owners, and what modules are loaded from',
+        'errors are a union by code in types and one class at runtime, which takes a type of both; the surface has checksums, plans for members, a survey of owners and their names, and what modules are loaded from',
     }),
     room('base/notices', 71, 'how listeners are called, and when'),
     room('machine', 1388, 'CPU sets, hints, and the topology of a machine', {
@@ -79,7 +79,7 @@ export const HOUSES = {
       because:
         'lines of others come merged from the core, and their plain pods are taken without a look at each shape; what is wrong with lines is still found one by one',
     }),
-    room('state/files', 1055, 'files of the state folder, and watching them', {
+    room('state/files', 985, 'files of the state folder, and watching them', {
       because:
         'a note on the names of owners’ files saves a look at /proc/locks; a look in the middle of an append reads nothing twice',
     }),
@@ -155,10 +155,10 @@ export const HOUSES = {
   ],
   'native/platform': [
     room('.', 40, 'what all system calls share'),
-    room('files', 1560, 'locks, journals, notices and files of code', {
+    room('files', 1682, 'locks, journals, notices and files of code', {
       ...on('containers'),
       because:
-        'all owners’ files are looked at in one call, which a call for each took five times as long for; the file that a look at an owner has open is read, instead of opened again; a waiter hears that it is next; closing a watch waits elsewhere; modules are read here, which took Node longer',
+        'all owners’ files are looked at in one call, which a call for each took five times as long for; the file that a look at an owner has open is read, instead of opened again; a waiter hears that it is next; closing a watch waits elsewhere; the names of owners’ files and modules are looked at here, which took Node longer',
     }),
     room('discovery', 1530, 'hwloc, PCI devices, memory, CPU events', {
       ...on('4-nodes-pci', 'cpu-holes', 'cpu-only-node', 'memory-tiers'),
@@ -181,7 +181,7 @@ export const HOUSES = {
     }),
   ],
   'native/addon': [
-    room('.', 2650, 'the glue to Node', {
+    room('.', 2710, 'the glue to Node', {
       because:
         'a plan for a member is kept here until it is moved, so that nothing is handed over twice; a source is a text outside V8’s heap',
     }),

@@ -176,17 +176,32 @@ export interface NativeFolder {
   /**
    * Looks at all owners' files at once. `names`: of the files without a lock, and of what
    * {@link lookAtOwner} does not take. With a `generation` also of locked files, but those that are as their
-   * owners wrote them, as their seals show, and add nothing to a state of this generation. `sum`: as of
-   * {@link sumOfFiles}.
+   * owners wrote them, as their seals show, and add nothing to a state of this generation. `sum`: see
+   * {@link NativeOwnerNames.confirm}.
    */
   survey(generation?: number): { readonly names: string[]; readonly sum: number };
-  /**
-   * A sum of the names and inodes of these files, or of all. It is the same in any order. A name without a
-   * file counts nothing.
-   */
-  sumOfFiles(names?: readonly string[]): number;
   /** The device of this folder's files in the lines of /proc/locks. */
   lockDevice(): string;
+}
+
+/**
+ * Whether the files in `owners`, the folder owners/ of the state folder at `path`, are those that
+ * numalign put there. A note in `notes` says so: any other program's change shows.
+ */
+export interface NativeOwnerNames {
+  areKept(): boolean;
+  /** Undefined if {@link confirm} tells. */
+  areNoted(): boolean | undefined;
+  /** `sum`: of the names and inodes of all files, see {@link NativeFolder.survey}. */
+  confirm(sum: number): boolean;
+  /** False if the names are not kept: nothing ends the change. */
+  beginChange(names: readonly string[]): boolean;
+  /** False if another program has come between. */
+  endChange(): boolean;
+  noteChange(): void;
+  /** False on a disk, where names are never kept: nothing ends the look. */
+  beginLook(): boolean;
+  endLook(): void;
 }
 
 /** A file descriptor that this environment's event loop polls. */

@@ -1,6 +1,12 @@
 // The surface of the addon.
 import type { NumalignError } from './errors.js';
-import type { MergedLines, NativeFolder, NativeInotify, NativeNotices } from './native-files.js';
+import type {
+  MergedLines,
+  NativeFolder,
+  NativeInotify,
+  NativeNotices,
+  NativeOwnerNames,
+} from './native-files.js';
 import type {
   BestFitCall,
   CpuHintsCall,
@@ -300,6 +306,7 @@ export interface Native {
   extendedAttribute(path: string, name: string): string | undefined;
 
   Folder: { open(path: string, create: boolean, mode: number, group: number): NativeFolder };
+  OwnerNames: new (owners: NativeFolder, notes: NativeFolder, path: string) => NativeOwnerNames;
   /** inotify(7) on this environment's event loop. It does not keep the event loop alive. */
   Inotify: new (
     onEvent: (watch: number, mask: number, name: string) => void,

@@ -58,6 +58,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   export_hints(env, exports);
   export_threads(env, exports);
   export_folder(env, exports);
+  export_owner_names(env, exports);
   export_journal(env, exports);
   export_notices(env, exports);
   export_memory(env, exports);

@@ -72,6 +72,7 @@ void export_topology(Napi::Env env, Napi::Object exports);
 void export_hints(Napi::Env env, Napi::Object exports);
 void export_threads(Napi::Env env, Napi::Object exports);
 void export_folder(Napi::Env env, Napi::Object exports);
+void export_owner_names(Napi::Env env, Napi::Object exports);
 void export_journal(Napi::Env env, Napi::Object exports);
 void export_notices(Napi::Env env, Napi::Object exports);
 void export_memory(Napi::Env env, Napi::Object exports);

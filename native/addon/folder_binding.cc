@@ -269,7 +269,6 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
                            InstanceMethod<&FolderObject::is_owner_alive>("isOwnerAlive"),
                            InstanceMethod<&FolderObject::look_at_owner>("lookAtOwner"),
                            InstanceMethod<&FolderObject::survey>("survey"),
-                           InstanceMethod<&FolderObject::sum_of_files_binding>("sumOfFiles"),
                            InstanceMethod<&FolderObject::lock_device>("lockDevice"),
                        });
   }
@@ -497,17 +496,6 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     found["names"] = from_names(info.Env(), survey.names);
     found["sum"] = Napi::Number::New(info.Env(), survey.sum);
     return found;
-  }
-  // (names, or undefined for all)
-  Napi::Value sum_of_files_binding(const Napi::CallbackInfo& info) {
-    std::optional<std::vector<std::string>> names;
-    if (!info[0].IsUndefined()) {
-      if (!info[0].IsArray()) throw Napi::TypeError::New(info.Env(), "the names must be a list");
-      const auto list = info[0].As<Napi::Array>();
-      names.emplace();
-      for (uint32_t i = 0; i < list.Length(); i++) names->push_back(to_string(list.Get(i), "a name"));
-    }
-    return Napi::Number::New(info.Env(), unwrap(info.Env(), sum_of_files(*folder_, names)));
   }
   Napi::Value lock_device(const Napi::CallbackInfo& info) {
     return Napi::String::New(info.Env(), unwrap(info.Env(), listed_device(*folder_)));

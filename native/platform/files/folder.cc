@@ -154,10 +154,13 @@ Result<std::string> Folder::identity() const {
   return std::to_string(identity_.device) + ":" + std::to_string(identity_.inode);
 }
 
+bool Folder::is(const struct stat& s) const {
+  return fd_.valid() && identity_.inode == s.st_ino && identity_.device == s.st_dev;
+}
+
 bool Folder::is_current() const {
   struct stat there;
-  return fd_.valid() && lstat(path_.c_str(), &there) == 0 && identity_.inode == there.st_ino &&
-         identity_.device == there.st_dev;
+  return lstat(path_.c_str(), &there) == 0 && is(there);
 }
 
 Result<UniqueFd> Folder::open_file(const std::string& name, bool create, bool exclusive) const {

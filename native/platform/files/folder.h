@@ -77,6 +77,8 @@ class Folder {
   Result<FolderOwner> owner() const;
   // Device and inode: unique while this folder is open.
   Result<std::string> identity() const;
+  // True if this is the folder that stat(2) has looked at.
+  bool is(const struct stat& s) const;
   // True while `path` still leads here; false once the folder was removed or replaced.
   bool is_current() const;
 
