@@ -4,7 +4,7 @@
 import type { Module } from 'node:module';
 import type { Script } from 'node:vm';
 import { openAddon } from './base/load-addon.js';
-import type { Native, Source } from './base/native-surface.js';
+import type { NativeCode, Source } from './base/native-files.js';
 
 const { closeSync, constants, openSync, statSync } = process.getBuiltinModule('node:fs');
 const { basename, dirname, join } = process.getBuiltinModule('node:path');
@@ -55,11 +55,11 @@ function isUnusual(): boolean {
 // The function around a module.
 const [PROLOGUE, EPILOGUE] = Modules.wrap('\0').split('\0') as [string, string];
 
-let addon: Pick<Native, 'readSource' | 'isTrustedFolder' | 'readCode' | 'withHead'> | undefined;
+let addon: NativeCode | undefined;
 
 /** It reads modules sooner than Node does, and has checksums without all streams of Node. */
-function addonFor(): NonNullable<typeof addon> {
-  const open = (folder: string) => openAddon(folder) as typeof addon;
+function addonFor(): NativeCode {
+  const open = (folder: string) => openAddon(folder) as NativeCode | undefined;
   addon ??= open(dirname(import.meta.dirname)) ?? open(numalignFolder());
   if (!addon) throw new Error('there is no addon');
   return addon;

@@ -1,4 +1,4 @@
-// The addon's folders, locks and watches.
+// The addon's folders, locks, watches and files of code.
 import type { NumalignError } from './errors.js';
 import type { Words } from './words.js';
 
@@ -233,3 +233,26 @@ export type MergedLines = readonly [
   seal: string,
   hasTail: boolean,
 ];
+
+/** A module's text, in the function around it. `sum`: a checksum. */
+export interface Source {
+  readonly text: string;
+  readonly sum: number;
+}
+
+/** Reads modules, and code that V8 compiled of them. */
+export interface NativeCode {
+  /**
+   * The text in an open file, between two others, and its checksum; undefined if it is not ASCII, or changes.
+   */
+  readSource(fd: number, before: string, after: string): Source | undefined;
+  /** True if only root or this user can write to a folder. */
+  isTrustedFolder(path: string): boolean;
+  /**
+   * Reads code that V8 compiled of the source with this checksum, at `path`, to `room`. Returns its size;
+   * undefined if the file has none, is damaged or is not to be trusted.
+   */
+  readCode(name: string, path: string, sum: number, room: Buffer): number | undefined;
+  /** A file for {@link readCode}. */
+  withHead(code: Buffer, path: string, sum: number): Buffer;
+}

@@ -2,6 +2,7 @@
 import type { NumalignError } from './errors.js';
 import type {
   MergedLines,
+  NativeCode,
   NativeFolder,
   NativeInotify,
   NativeNotices,
@@ -55,14 +56,8 @@ export interface ProgramCall {
   readonly descriptors: readonly number[];
 }
 
-/** A module's text, in the function around it. `sum`: a checksum. */
-export interface Source {
-  readonly text: string;
-  readonly sum: number;
-}
-
 /** The functions of the addon, as the rest of the package sees them. */
-export interface Native {
+export interface Native extends NativeCode {
   setErrorClass(errorClass: typeof NumalignError): void;
 
   /**
@@ -74,20 +69,6 @@ export interface Native {
 
   /** The CRC-32 of zlib. `before`: that of what stands before. Node's would load all its streams. */
   crc32(bytes: string | Uint8Array, before?: number): number;
-
-  /**
-   * The text in an open file, between two others, and its checksum; undefined if it is not ASCII, or changes.
-   */
-  readSource(fd: number, before: string, after: string): Source | undefined;
-  /** True if only root or this user can write to a folder. */
-  isTrustedFolder(path: string): boolean;
-  /**
-   * Reads code that V8 compiled of the source with this checksum, at `path`, to `room`. Returns its size;
-   * undefined if the file has none, is damaged or is not to be trusted.
-   */
-  readCode(name: string, path: string, sum: number, room: Buffer): number | undefined;
-  /** A file for {@link readCode}. */
-  withHead(code: Buffer, path: string, sum: number): Buffer;
 
   parseCpuList(text: string): Words;
   parseNodeList(text: string): Words;
