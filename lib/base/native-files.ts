@@ -174,12 +174,12 @@ export interface NativeFolder {
   /** Undefined if {@link read} would refuse the file as too large. @throws also without a file */
   lookAtOwner(name: string): OwnerLook | undefined;
   /**
-   * Looks at all owners' files at once. `names`: of the files without a lock, and of what
+   * Looks at these owners' files at once, or at all. `names`: of the files without a lock, and of what
    * {@link lookAtOwner} does not take. With a `generation` also of locked files, but those that are as their
    * owners wrote them, as their seals show, and add nothing to a state of this generation. `sum`: see
    * {@link NativeOwnerNames.confirm}.
    */
-  survey(generation?: number): { readonly names: string[]; readonly sum: number };
+  survey(generation?: number, files?: readonly string[]): { readonly names: string[]; readonly sum: number };
   /** The device of this folder's files in the lines of /proc/locks. */
   lockDevice(): string;
 }

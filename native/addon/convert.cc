@@ -56,6 +56,14 @@ std::string to_string(const Napi::Value& value, const char* what) {
   return value.As<Napi::String>();
 }
 
+std::vector<std::string> to_names(const Napi::Value& value) {
+  if (!value.IsArray()) throw wrong_shape(value.Env(), "the names", "a list");
+  const auto list = value.As<Napi::Array>();
+  std::vector<std::string> names;
+  for (uint32_t i = 0; i < list.Length(); i++) names.push_back(to_string(list.Get(i), "a name"));
+  return names;
+}
+
 int to_int(const Napi::Value& value, const char* what) {
   double number = 0;
   if (napi_get_value_double(value.Env(), value, &number) != napi_ok) {

@@ -6,6 +6,7 @@
 #include <napi.h>
 
 #include <string>
+#include <vector>
 
 #include "core/result.h"
 #include "core/wire.h"
@@ -32,6 +33,7 @@ int to_int(const Napi::Value& value, const char* what);
 int64_t to_int64(const Napi::Value& value, const char* what);  // from a bigint
 uint64_t to_size(const Napi::Value& value, const char* what);  // from a number from 0 to 2^53
 bool to_bool(const Napi::Value& value, const char* what);
+std::vector<std::string> to_names(const Napi::Value& value);
 
 // The parts of a question, by name. Throws a TypeError if `question` is not an object.
 class Fields {

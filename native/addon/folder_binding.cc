@@ -487,11 +487,13 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     if (auto sealed = unwrap(env, sealed_checksum(fd.get()))) look["seal"] = Napi::Number::New(env, *sealed);
     return look;
   }
-  // (generation or undefined)
+  // (generation or undefined, names or undefined)
   Napi::Value survey(const Napi::CallbackInfo& info) {
     std::optional<uint64_t> generation;
     if (!info[0].IsUndefined()) generation = to_size(info[0], "the generation");
-    const OwnerSurvey survey = unwrap(info.Env(), survey_owners(*folder_, kMaxFileBytes, generation));
+    FileNames files;
+    if (!info[1].IsUndefined()) files = to_names(info[1]);
+    const OwnerSurvey survey = unwrap(info.Env(), survey_owners(*folder_, kMaxFileBytes, generation, files));
     Napi::Object found = Napi::Object::New(info.Env());
     found["names"] = from_names(info.Env(), survey.names);
     found["sum"] = Napi::Number::New(info.Env(), survey.sum);

@@ -51,11 +51,7 @@ class OwnerNamesObject : public Napi::ObjectWrap<OwnerNamesObject> {
   }
   // (names)
   Napi::Value begin_change(const Napi::CallbackInfo& info) {
-    if (!info[0].IsArray()) throw Napi::TypeError::New(info.Env(), "the names must be a list");
-    const auto list = info[0].As<Napi::Array>();
-    OwnerNames::Names names;
-    for (uint32_t i = 0; i < list.Length(); i++) names.push_back(to_string(list.Get(i), "a name"));
-    return Napi::Boolean::New(info.Env(), names_.begin_change(folders(), std::move(names)));
+    return Napi::Boolean::New(info.Env(), names_.begin_change(folders(), to_names(info[0])));
   }
   Napi::Value end_change(const Napi::CallbackInfo& info) {
     return Napi::Boolean::New(info.Env(), names_.end_change(folders()));

@@ -3,7 +3,7 @@
 import { mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { NumalignError } from '../../lib/base/errors.js';
 import { native } from '../../lib/base/native.js';
 import type { NativeFolder } from '../../lib/base/native-files.js';
@@ -101,6 +101,26 @@ describe('the owners of a folder', () => {
     const without = findOwners(native.Folder.open(join(path, 'owners'), false, 0o700, -1), 'this');
     expect(without.unknown.map(({ since }) => since)).toEqual([0]);
     expect(without.living).toEqual([]);
+  });
+
+  it.each([
+    ['', undefined],
+    [' beside a state', { generation: 5, owners: new Set<string>() }],
+  ])('do not go unseen if they write their removed files again while all are looked at%s', (_, record) => {
+    const { start, file, found, owners } = folder();
+    // Looked at, as it may add something.
+    start(1, { generation: 6 });
+    const removed = start(2, {}, 8);
+    rmSync(file(2));
+    const looked = vi.spyOn(owners, 'lookAtOwner');
+    looked.mockImplementationOnce((name) => {
+      looked.mockRestore();
+      removed.close();
+      start(2, { generation: 6 }, 9);
+      return owners.lookAtOwner(name);
+    });
+    expect(found(undefined, record)).toMatchObject({ living: [1], lost: { 2: 8 } });
+    expect(found(undefined, record)).toMatchObject({ living: [1, 2], lost: {} });
   });
 
   it('claim what they have sealed if they were stopped before they sealed more', () => {

@@ -125,7 +125,10 @@ function search(
   const unknown: UnknownOwner[] = [];
   let latest = ownFile;
   const listed = path === undefined ? undefined : locks ? () => locks : locksOf(owners, path);
-  const names = seen ?? (record ? owners.survey(record.generation).names : owners.list());
+  // Once with locks: an owner may write its removed file again meanwhile. A file that is not looked at
+  // must not hide its lock.
+  const all = locks && owners.list();
+  const names = seen ?? (record ? owners.survey(record.generation, all).names : (all ?? owners.list()));
   for (const uuid of uuidsOf(names)) {
     if (uuid === ownFile?.uuid) continue;
     const look = lookAt(owners, uuid);
@@ -159,7 +162,7 @@ function search(
         unknown.push({ uuid, error: unknownOwner(uuid, error), isFileLost: false, since: 0 });
     }
   }
-  const withFile = locks ? [...uuidsOf(owners.list()), ...(ownFile ? [ownFile.uuid] : [])] : [];
+  const withFile = [...uuidsOf(all ?? []), ...(ownFile ? [ownFile.uuid] : [])];
   for (const { uuid, since } of locks?.beside(withFile) ?? [])
     unknown.push({ uuid, error: lostOwner(`${uuid}…`, 'removed'), isFileLost: true, since });
   return { living, unknown, latest, ...(record && { names }) };

@@ -30,6 +30,10 @@ bool is_settled(const Folder& folder, int fd, const std::string& name, uint64_t 
   return bytes.ok() && crc32(bytes.value()) == *seal.value() && is_settled_at(bytes.value(), generation);
 }
 
+Result<std::vector<std::string>> names_of(const Folder& folder, const FileNames& files) {
+  return files ? Result<std::vector<std::string>>(*files) : folder.list();
+}
+
 bool is_locked(int fd) {
   const Result<bool> locked = is_locked_elsewhere(fd);
   return locked.ok() && locked.value();
@@ -37,8 +41,9 @@ bool is_locked(int fd) {
 
 }  // namespace
 
-Result<OwnerSurvey> survey_owners(const Folder& folder, size_t limit, std::optional<uint64_t> generation) {
-  Result<std::vector<std::string>> listed = folder.list();
+Result<OwnerSurvey> survey_owners(const Folder& folder, size_t limit, std::optional<uint64_t> generation,
+                                  const FileNames& files) {
+  Result<std::vector<std::string>> listed = names_of(folder, files);
   if (!listed.ok()) return listed.error();
   std::vector<std::string> names = std::move(listed).value();
   OwnerSurvey survey;
@@ -61,9 +66,8 @@ Result<OwnerSurvey> survey_owners(const Folder& folder, size_t limit, std::optio
   return survey;
 }
 
-Result<uint32_t> sum_of_files(const Folder& folder, const std::optional<std::vector<std::string>>& names) {
-  const Result<std::vector<std::string>> listed =
-      names ? Result<std::vector<std::string>>(*names) : folder.list();
+Result<uint32_t> sum_of_files(const Folder& folder, const FileNames& files) {
+  const Result<std::vector<std::string>> listed = names_of(folder, files);
   if (!listed.ok()) return listed.error();
   uint32_t sum = 0;
   for (const std::string& name : listed.value()) {

@@ -13,19 +13,23 @@
 namespace numalign {
 
 struct OwnerSurvey {
-  // Of the files without a lock, and of all that cannot be opened or are too large.
+  // Of the files without a lock, and of all that cannot be opened, are missing or too large.
   std::vector<std::string> names;
   // See sum_of_files().
   uint32_t sum = 0;
 };
 
-// Looks at all files here that are no larger than `limit`. With a `generation` the names have locked files
-// too, but those that are as their owners wrote them, as their seals show, and add nothing to a state of
-// this generation: see is_settled_at().
-Result<OwnerSurvey> survey_owners(const Folder& folder, size_t limit, std::optional<uint64_t> generation);
+// Files by their names; all in the folder without any.
+using FileNames = std::optional<std::vector<std::string>>;
 
-// A sum of the names and inodes of these files, or of all files here, which is the same in any order. A name
-// without a file counts nothing.
-Result<uint32_t> sum_of_files(const Folder& folder, const std::optional<std::vector<std::string>>& names);
+// Looks at those of these files that are no larger than `limit`. With a `generation` the names have locked
+// files too, but those that are as their owners wrote them, as their seals show, and add nothing to a state
+// of this generation: see is_settled_at().
+Result<OwnerSurvey> survey_owners(const Folder& folder, size_t limit, std::optional<uint64_t> generation,
+                                  const FileNames& files = {});
+
+// A sum of the names and inodes of these files, which is the same in any order. A name without a file counts
+// nothing.
+Result<uint32_t> sum_of_files(const Folder& folder, const FileNames& files);
 
 }  // namespace numalign

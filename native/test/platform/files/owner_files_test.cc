@@ -48,6 +48,15 @@ class OwnerFiles : public ::testing::Test {
   Folder folder_;
 };
 
+TEST_F(OwnerFiles, AreLookedAtAloneIfTheyAreGivenAndNamedIfTheyAreMissing) {
+  const UniqueFd living = own("living", file_of(1));
+  own("ended", file_of(1));
+  write("ordinary", "");
+  const OwnerSurvey survey = survey_owners(folder_, kLimit, {}, Names{"ended", "living", "missing"}).value();
+  EXPECT_EQ(survey.names, (Names{"ended", "missing"}));
+  EXPECT_EQ(survey.sum, sum_of_files(folder_, Names{"ended", "living"}).value());
+}
+
 TEST_F(OwnerFiles, WithoutALockAreNamed) {
   const UniqueFd living = own("living", file_of(1)), unsealed = own("unsealed", file_of(1), false);
   own("ended", file_of(1));
