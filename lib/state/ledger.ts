@@ -148,6 +148,15 @@ export class Ledger implements Store {
     explaining(this.path, () => this.#guard.restart());
   }
 
+  // Under the lock, in the folder that it locks: only what is inside may be other folders.
+  // @throws ERR_STATE_FOLDER
+  #rejoin(): void {
+    if (this.#folder.isCurrent) return;
+    this.#reader.checkCurrent();
+    this.#folder.reopenInside();
+    this.#guard.restart();
+  }
+
   get recoveries(): readonly StateRecovered[] {
     return this.#writer.recoveries;
   }
@@ -265,7 +274,10 @@ export class Ledger implements Store {
       if (hasWaited) this.#reader.checkCurrent();
       const found = explaining(this.path, () => this.#reader.loadChecked(lock));
       if (found.kind === 'good' && !found.checkpoint.refusal) this.#writer.mendCopyOnce(found);
-      const checkpoint = found.kind === 'good' ? found.checkpoint : await this.#writer.recover(found, lock);
+      const checkpoint =
+        found.kind === 'good'
+          ? found.checkpoint
+          : await this.#writer.recover(found, lock, () => this.#rejoin());
       explaining(this.path, () => this.#folder.rejoinParts());
       if (checkpoint?.refusal) return await decide(checkpoint, refusing(this.path, checkpoint.refusal));
       const strays = checkpoint && this.isOfThisBoot(checkpoint) ? this.#owners.follow(checkpoint) : [];

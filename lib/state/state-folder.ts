@@ -1,7 +1,7 @@
 // StateFolder: the folder of a state and the folders inside it, while it is open.
 import { join } from 'node:path';
 import type { NativeFolder } from '../base/native-files.js';
-import { ownFilesIn } from './files/parts.js';
+import { ownFilesIn, partOf, using } from './files/parts.js';
 import { openFolder } from './folder/folder.js';
 import { explaining } from './folder/folder-error.js';
 import type { StatePart } from './store.js';
@@ -54,6 +54,17 @@ export class StateFolder {
 
   rejoinParts(): void {
     for (const part of this.#parts.values()) part.rejoin();
+  }
+
+  /** Opens the folders inside that are there now, or makes them. @throws ERR_STATE_FOLDER */
+  reopenInside(): void {
+    const openers = [partOf, partOf, ...Array.from(this.#parts, () => ownFilesIn)];
+    const names = ['owners', 'waiting', ...this.#parts.keys()];
+    explaining(this.path, () => {
+      this.#inside.forEach((each, i) => {
+        using(openers[i]!(this.folder, names[i]!), (there) => each.become(there));
+      });
+    });
   }
 
   /** Opens or makes the folder that the path leads to now. @throws ERR_STATE_FOLDER */

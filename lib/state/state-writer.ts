@@ -6,6 +6,7 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
 import { isoTime } from '../base/text/iso-time.js';
+import type { UnknownOwner } from './files/owner-claims.js';
 import { archive, putAside, quarantine } from './files/put-aside.js';
 import {
   COPY_FILE,
@@ -34,7 +35,8 @@ const { ESTALE } = constants.errno;
 // An owner may be writing its file outside a transaction.
 const OWNER_READS = 5;
 // An owner learns from the kernel that its file was removed, but its event loop may be busy.
-const LOST_OWNER_READS = 300;
+const LOST_OWNER_READS = 50;
+const LOST_OWNER_S = 3;
 const OWNER_READ_PAUSE_MS = 10;
 
 // Appended lines are merged once they are longer than the whole state and than this, so that each
@@ -223,10 +225,13 @@ export class StateWriter {
     }
   }
 
-  /** Recovers the state and writes both files. Returns undefined if nothing is left of it. */
-  async recover(found: FoundState, lock: NativeLock): Promise<Checkpoint | undefined> {
+  /**
+   * Recovers the state and writes both files. Returns undefined if nothing is left of it. `rejoin`:
+   * opens the folders inside that are there now.
+   */
+  async recover(found: FoundState, lock: NativeLock, rejoin: () => void): Promise<Checkpoint | undefined> {
     const reader = this.reader;
-    const clues = await this.#cluesOf(found);
+    const clues = await this.#cluesOf(found, rejoin);
     if (isUnused(clues)) {
       reader.raise(clues.highest);
       return undefined;
@@ -260,13 +265,20 @@ export class StateWriter {
   }
 
   // Gives the owners time to write what they hold.
-  async #cluesOf(found: FoundState): Promise<Clues> {
-    const gather = () => explaining(this.path, () => this.reader.gather(found));
+  async #cluesOf(found: FoundState, rejoin: () => void): Promise<Clues> {
+    // Owners write into the folders that are there now.
+    const gather = () => {
+      rejoin();
+      return explaining(this.path, () => this.reader.gather(found));
+    };
+    const end = process.uptime() + LOST_OWNER_S;
+    // All processes may have been stopped meanwhile, with this one.
     const isWorthWaiting = ({ owners: { unknown } }: Clues, reads: number) =>
       unknown.some(
-        ({ uuid, isFileLost }) =>
-          reads < (isFileLost && !this.#silent.includes(uuid) ? LOST_OWNER_READS : OWNER_READS),
+        (owner) =>
+          reads < OWNER_READS || (mayWrite(owner) && (reads < LOST_OWNER_READS || process.uptime() < end)),
       );
+    const mayWrite = ({ uuid, isFileLost }: UnknownOwner) => isFileLost && !this.#silent.includes(uuid);
     let clues = gather();
     for (let reads = 1; isWorthWaiting(clues, reads); reads++) {
       await pause(OWNER_READ_PAUSE_MS);

@@ -3,9 +3,10 @@
 // CPU is granted twice, and both sides learn of it.
 import { execFileSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { cpSync, readdirSync } from 'node:fs';
+import { cpSync, readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { native } from '../../lib/base/native.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
@@ -32,6 +33,18 @@ async function refusalOf(stateDir: string, agent = new Agent()): Promise<string 
   const opened = await agent.ask('open', { stateDir, simulate: MACHINE });
   const { error } = opened.error ? opened : await agent.ask('acquire', { cpu: 1 });
   return error?.code;
+}
+
+/** Waits until a process holds the lock. */
+async function whileLocked(stateDir: string): Promise<void> {
+  const folder = native.Folder.open(stateDir, false, 0o700, -1);
+  const isLocked = () => {
+    const lock = folder.tryLock('lock', 'a test');
+    lock?.release();
+    return lock === undefined;
+  };
+  await expect.poll(isLocked).toBe(true);
+  folder.close();
 }
 
 const shell = (script: string, ...args: string[]) => execFileSync('sh', ['-ec', script, 'sh', ...args]);
@@ -127,6 +140,32 @@ describe('a folder that was put back', () => {
     overFiles(stateDir, backup);
     taker.process.kill('SIGCONT');
     expect((await taker.ask('acquire', { cpu: 1 })).error?.code).toBe('ERR_STATE_CORRUPT');
+  });
+
+  it('is recovered from what owners write into folders that others put there meanwhile', async () => {
+    const { stateDir, backup, owner, witness, held } = await stoppedOwner();
+    inNewFiles(stateDir, backup);
+    const taking = acquire(witness, 1);
+    await whileLocked(stateDir);
+    shell('cd "$1"; rm -r owners; mkdir owners', stateDir);
+    owner.process.kill('SIGCONT');
+    expect((await taking).cpus.intersects(held.cpus)).toBe(false);
+    expect((await witness.tell('grants')).map((grant: { uid: string }) => grant.uid)).toContain(held.uid);
+    // Both hear of what happens in the new folder.
+    const owners = () => readdirSync(join(stateDir, 'owners')).sort();
+    await expect.poll(owners).toHaveLength(2);
+    const files = owners();
+    shell('rm "$1"/owners/*', stateDir);
+    await expect.poll(owners).toEqual(files);
+  });
+
+  it('is not waited for once it has gone, whatever its owners do', async () => {
+    const { stateDir, backup } = await stoppedOwner();
+    inNewFiles(stateDir, backup);
+    const opening = new Agent().ask('open', { stateDir, simulate: MACHINE });
+    await whileLocked(stateDir);
+    renameSync(stateDir, `${stateDir}.away`);
+    expect((await opening).error?.code).toBe('ERR_STATE_FOLDER');
   });
 
   it('gives away nothing that an owner on record has got since', async () => {
