@@ -2,6 +2,7 @@
 // The owners' locks, as /proc/locks lists them: in pieces, between which locks come and go.
 import { lstatSync, mkdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { beforeEach, expect, it, vi } from 'vitest';
 import { native } from '../../lib/base/native.js';
 import { lockRange, OwnerLocks } from '../../lib/state/files/owner-locks.js';
@@ -11,21 +12,52 @@ const UUID = '0f9b8a7c-1d2e-4f3a-8b4c-5d6e7f8a9b0c';
 const OTHERS = `${'1: POSIX  ADVISORY  WRITE 1 00:01:1 0 EOF'.padEnd(60)}\n`.repeat(70);
 
 const listings: string[] = [];
-let reads = 0;
+let readings = 0;
+// How many of the first locks are dropped after each piece.
+let dropped = 0;
+
+const PAGE = 4096;
+
+/** As the kernel's seq_file: lines as far as they fit into a page and are asked for. */
+function listing(text: string) {
+  const lines = text.match(/.*\n/g) ?? [];
+  let index = 0;
+  let rest = '';
+  return (buffer: Buffer): number => {
+    let piece = '';
+    for (; index < lines.length && rest.length + piece.length < buffer.length; index++) {
+      if (piece.length + lines[index]!.length > PAGE) break;
+      piece += lines[index];
+    }
+    lines.splice(0, dropped);
+    const all = rest + piece;
+    rest = all.slice(buffer.length);
+    return buffer.write(all.slice(0, buffer.length), 'latin1');
+  };
+}
 
 vi.mock('node:fs', async (original) => {
   const fs = await original<typeof import('node:fs')>();
-  const readFileSync = (path: string, ...rest: [BufferEncoding]) => {
-    if (path !== '/proc/locks') return fs.readFileSync(path, ...rest);
-    reads++;
-    return listings.length > 1 ? listings.shift() : listings[0];
+  const open = new Map<number, (buffer: Buffer) => number>();
+  const openSync = (path: string, ...rest: [string]) => {
+    const file = fs.openSync(path, ...rest);
+    if (path !== '/proc/locks') return file;
+    readings++;
+    open.set(file, listing((listings.length > 1 ? listings.shift() : listings[0]) ?? ''));
+    return file;
   };
-  return { ...fs, readFileSync };
+  const readSync = (file: number, buffer: Buffer) => open.get(file)?.(buffer) ?? fs.readSync(file, buffer);
+  const closeSync = (file: number) => {
+    open.delete(file);
+    fs.closeSync(file);
+  };
+  return { ...fs, openSync, readSync, closeSync };
 });
 
 beforeEach(() => {
   listings.length = 0;
-  reads = 0;
+  readings = 0;
+  dropped = 0;
 });
 
 /** A folder, and the kernel's line of a lock that its owner holds. */
@@ -43,17 +75,35 @@ function ownedFolder() {
 it('an owner that a long list lacks is found if the next one has it', () => {
   const { path, owners, line } = ownedFolder();
   listings.push(OTHERS, OTHERS, OTHERS + line);
-  reads = 0;
   expect(new OwnerLocks(owners, path).has(UUID)).toBe(true);
-  expect(reads).toBe(3);
+  expect(readings).toBe(3);
+});
+
+it('no owner is missing, however many locks there are, while others drop theirs between pieces', () => {
+  const { path, owners, lineOf } = ownedFolder();
+  const [start, length] = lockRange(UUID, path);
+  const held = fc.record({
+    ours: fc.integer({ min: 1, max: 600 }),
+    others: fc.integer({ min: 70, max: 140 }),
+  });
+  dropped = 1;
+  fc.assert(
+    fc.property(held, ({ ours, others }) => {
+      const lines = Array.from({ length: ours }, (_, i) => {
+        const first = start + BigInt(i << 12);
+        return lineOf('WRITE', first, first + length - 1n);
+      });
+      listings[0] = OTHERS.repeat(2).slice(0, 61 * others) + lines.join('');
+      expect(new OwnerLocks(owners, path).beside([])).toHaveLength(ours);
+    }),
+  );
 });
 
 it('a list of one piece is read once, since it lacks nothing', () => {
   const { path, owners, line } = ownedFolder();
   listings.push(line);
-  reads = 0;
   expect(new OwnerLocks(owners, path).has(UUID)).toBe(true);
-  expect(reads).toBe(1);
+  expect(readings).toBe(1);
 });
 
 it('an owner whose file was removed is known by the beginning of its uuid', () => {

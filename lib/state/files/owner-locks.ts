@@ -1,6 +1,6 @@
 // OwnerLocks: the owners' locks as the kernel lists them, with those of owners whose files were
 // removed or replaced.
-import { readFileSync, statSync } from 'node:fs';
+import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { throwIfExhausted } from '../../base/errors.js';
 import { native } from '../../base/native.js';
@@ -50,9 +50,9 @@ export function lockRange(uuid: string, path: string): [start: bigint, length: b
 const lockOn = (device: string) =>
   new RegExp(`^ OFDLCK +\\S+ +(WRITE|READ) +-1 ${device}:(\\d+) (\\d+) (\\d+)$`);
 
-// The kernel lists locks a page at a time and may miss one between pages.
-const PIECE_BYTES = 4000;
-const READS = 3;
+// The kernel lists locks in pieces of at most a page, or what is asked for. If a lock before a piece
+// is dropped meanwhile, the first lock of the piece is missing. Each reading has others there.
+const PIECE_BYTES = [1 << 16, 3911, 3727];
 
 /**
  * The lines of /proc/locks without their numbers; none if it cannot be read, as under systemd's
@@ -61,15 +61,28 @@ const READS = 3;
 function readLocks(): ReadonlySet<string> {
   const lines = new Set<string>();
   try {
-    for (let reads = 0, isLong = true; isLong && reads < READS; reads++) {
-      const text = readFileSync('/proc/locks', 'latin1');
-      for (const line of text.split('\n')) if (line) lines.add(line.slice(line.indexOf(':') + 1));
-      isLong = text.length > PIECE_BYTES;
+    for (const bytes of PIECE_BYTES) {
+      const pieces = readPieces(bytes);
+      for (const line of pieces.join('').split('\n')) if (line) lines.add(line.slice(line.indexOf(':') + 1));
+      if (pieces.length <= 1) break;
     }
     return lines;
   } catch (error) {
     throwIfExhausted(error);
     return new Set();
+  }
+}
+
+function readPieces(bytes: number): string[] {
+  const file = openSync('/proc/locks', 'r');
+  try {
+    const buffer = Buffer.allocUnsafe(bytes);
+    const pieces: string[] = [];
+    for (let length = readSync(file, buffer); length > 0; length = readSync(file, buffer))
+      pieces.push(buffer.toString('latin1', 0, length));
+    return pieces;
+  } finally {
+    closeSync(file);
   }
 }
 
