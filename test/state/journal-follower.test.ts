@@ -105,6 +105,27 @@ describe('a state file that grows', () => {
     expect(folder.version('state.json')).toBeDefined();
   });
 
+  it('shows others the highest generation that a process knows, whatever it says since', () => {
+    const { path, file, follower, found } = following(FIRST + SECOND + THIRD);
+    expect(found()).toBe(3);
+    const shown = () => {
+      const folder = native.Folder.open(path, false, 0o700, -1);
+      const journal = folder.openJournal('state.json')!;
+      folder.close();
+      const highest = journal.shown(1);
+      journal.close();
+      return highest;
+    };
+    writeFileSync(file, FIRST + SECOND);
+    expect([found(), shown()]).toEqual([2, 3]);
+    writeFileSync(file, FIRST.slice(0, 20));
+    expect([found(), shown()]).toEqual(['damaged', 3]);
+    writeFileSync(file, FIRST);
+    expect([found(), shown()]).toEqual([1, 3]);
+    follower.forget();
+    expect([shown(), found(), shown()]).toEqual([1, 1, 1]);
+  });
+
   it('is read whole again if it was cut off or changed', () => {
     const { file, follower, found } = following(FIRST + SECOND);
     expect([found(), follower.wholeReads]).toEqual([2, 1]);
@@ -112,7 +133,7 @@ describe('a state file that grows', () => {
     expect([found(), follower.wholeReads]).toEqual([1, 2]);
     appendFileSync(file, THIRD);
     expect(found()).toBe('damaged');
-    expect([follower.good, follower.file, follower.wholeReads]).toEqual([undefined, undefined, 2]);
+    expect([follower.good, follower.wholeReads]).toEqual([undefined, 2]);
   });
 
   it('is missing once it is removed, and is read whole if it comes back', () => {

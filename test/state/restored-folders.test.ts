@@ -168,6 +168,24 @@ describe('a folder that was put back', () => {
     expect((await opening).error?.code).toBe('ERR_STATE_FOLDER');
   });
 
+  it('takes nothing from an owner that has read it, for one for which it continues what that had read', async () => {
+    const stateDir = makeStateDir();
+    const backup = `${stateDir}.backup`;
+    const owner = await opener(stateDir);
+    await owner.tell('release', await acquire(owner, 1));
+    const taker = await opener(stateDir);
+    await taker.tell('grants');
+    await stopWithoutLock(taker, stateDir);
+    await owner.tell('release', await acquire(owner, 1));
+    shell('cp -a "$1" "$2"', stateDir, backup);
+    const held = await acquire(owner, 2);
+    shell('cd "$2"; cat state.json >"$1"/state.json; cat lock >"$1"/lock', stateDir, backup);
+    await owner.tell('grants');
+    taker.process.kill('SIGCONT');
+    expect((await acquire(taker, 1)).cpus.intersects(held.cpus)).toBe(false);
+    expect((await taker.tell('grants')).map((grant: { uid: string }) => grant.uid)).toContain(held.uid);
+  });
+
   it('gives away nothing that an owner on record has got since', async () => {
     const { stateDir, backup } = await stoppedOwner(1);
     inNewFiles(stateDir, backup);

@@ -30,7 +30,9 @@ const HEAD_BYTES = 4096;
 
 /** Reads without a lock and never sees half a state. */
 export class JournalFollower {
+  // Shows others the highest generation that this process knows, also while the file is damaged.
   #journal: NativeJournal | undefined;
+  #highest = 0;
   // The last good state and the version of the file at that time.
   #good: GoodState | undefined;
   #version: string | undefined;
@@ -81,7 +83,8 @@ export class JournalFollower {
     if (this.#good && this.#isQuiet && this.#journal?.isUntouched()) return this.#good;
     const version = this.folder.version(STATE_FILE);
     if (version === undefined) {
-      this.forget();
+      this.#forgetFile();
+      this.#close();
       return { kind: 'missing' };
     }
     if (this.#good && version === this.#version) {
@@ -131,10 +134,9 @@ export class JournalFollower {
       // A look or forget() may have come in between.
       const isCurrent = forgotten === this.#forgotten;
       if (isCurrent) this.#preparing = undefined;
-      if (isCurrent && found?.kind === 'good' && !found.place.hasTail) {
-        this.#journal = journal;
-        this.#noteWhole(found, version);
-      } else journal.close();
+      if (isCurrent && found?.kind === 'good' && !found.place.hasTail)
+        this.#noteWhole(found, version, journal);
+      else journal.close();
     }
   }
 
@@ -142,21 +144,36 @@ export class JournalFollower {
     this.#good = good;
     this.#version = version;
     this.#isQuiet = false;
-    if (!isShown) this.#journal?.show(good.checkpoint.generation);
+    this.#highest = Math.max(this.#highest, good.checkpoint.generation);
+    if (!isShown) this.#journal?.show(this.#highest);
     return good;
   }
 
-  #noteWhole(good: GoodState, version: string): GoodState {
+  #noteWhole(good: GoodState, version: string, journal: NativeJournal): GoodState {
     this.#wholeReads++;
-    return this.#note(good, version);
+    const before = this.#journal;
+    this.#journal = journal;
+    this.#note(good, version);
+    // Not earlier: others may look meanwhile.
+    before?.close();
+    return good;
+  }
+
+  #close(): void {
+    this.#journal?.close();
+    this.#journal = undefined;
   }
 
   /** Forgets all it has read. */
   forget(): void {
+    this.#forgetFile();
+    this.#close();
+    this.#highest = 0;
+  }
+
+  #forgetFile(): void {
     this.#preparing = undefined;
     this.#forgotten++;
-    this.#journal?.close();
-    this.#journal = undefined;
     this.#good = undefined;
     this.#version = undefined;
   }
@@ -185,7 +202,7 @@ export class JournalFollower {
       if (this.#good === good) this.#note(next, version, true);
     } catch (error) {
       // The line in the file may be another process's.
-      if (this.#good === next) this.forget();
+      if (this.#good === next) this.#forgetFile();
       throw error;
     } finally {
       // The next append may have begun: the last one releases the lock before it resolves.
@@ -207,10 +224,11 @@ export class JournalFollower {
   /** Takes over a file that this process put in the place of `good`. The new file says `next`. */
   noteReplaced(good: GoodState | undefined, next: GoodState, version: string): void {
     if (this.#good !== good) return;
-    this.forget();
+    this.#forgetFile();
+    this.#close();
     this.#journal = this.#open();
     if (this.#journal?.version() === version) this.#note(next, version);
-    else this.forget();
+    else this.#close();
   }
 
   // Undefined means: read the whole file.
@@ -241,7 +259,6 @@ export class JournalFollower {
     const last = withLines(good, journal.read(good.place.end));
     const next = this.#open();
     if (!next) return undefined;
-    // If what follows throws, forget() closes the new file.
     journal.close();
     this.#journal = next;
     if (inodeOf(next.version()) !== inodeOf(version)) return undefined;
@@ -259,19 +276,20 @@ export class JournalFollower {
 
   // `least`: a generation that is known to be committed.
   #readWhole(least = 0): FoundState {
-    this.forget();
+    this.#forgetFile();
     // Read before the file, because it is written after each commit.
     const highest = Math.max(least, highestOf(this.folder));
+    let journal: NativeJournal | undefined;
     let bytes: Buffer;
     let version: string;
     try {
-      const journal = this.#open();
+      journal = this.#open();
       if (!journal) return { kind: 'missing' };
-      this.#journal = journal;
       version = journal.version();
       // Bounded by the size of the file at open.
       bytes = journal.read(0).subarray(0, sizeOf(version));
     } catch (error) {
+      journal?.close();
       const found = whyUnreadable(this.folder, error);
       if (found === undefined) throw error;
       return found;
@@ -281,10 +299,9 @@ export class JournalFollower {
     // file.
     const copyGeneration =
       found.kind === 'good' && found.place.hasTail ? (committedIn(this.folder, COPY_FILE) ?? 0) : 0;
-    if (copyGeneration > highest) return this.#readWhole(copyGeneration);
-    if (found.kind === 'good') return this.#noteWhole(found, version);
-    this.forget();
-    return found;
+    if (copyGeneration <= highest && found.kind === 'good') return this.#noteWhole(found, version, journal);
+    journal.close();
+    return copyGeneration > highest ? this.#readWhole(copyGeneration) : found;
   }
 }
 
