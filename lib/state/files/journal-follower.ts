@@ -58,7 +58,7 @@ export class JournalFollower {
     return this.#wholeReads;
   }
 
-  /** The open file behind {@link good}. */
+  /** The open file. If there is a good state, it is behind that. */
   get file(): NativeJournal | undefined {
     return this.#journal;
   }
