@@ -61,6 +61,8 @@ export class RootUsers implements RootClaims {
   #known: { version?: string | undefined; isOwn?: boolean | undefined } = {};
   // A group of a grant that is not on record here, and when that was seen.
   #strange: { cgroupRoot?: string; group?: string | undefined; at: number } = { at: 0 };
+  // Until the next microtask.
+  #answer: (Claim & { readonly refusal: RootRefusal | undefined }) | undefined;
 
   /** `path`: the state folder. */
   constructor(private readonly path: string) {}
@@ -70,7 +72,17 @@ export class RootUsers implements RootClaims {
     return this.#known.version === version ? this.#known.isOwn : undefined;
   }
 
-  refusal(claim: Claim): RootRefusal | undefined {
+  /** Synchronous code gets the same answer until {@link claim}: each change asks ten times. */
+  refusal({ cgroupRoot, managedCPUs }: Claim): RootRefusal | undefined {
+    const last = this.#answer;
+    if (last?.cgroupRoot === cgroupRoot && last.managedCPUs === managedCPUs) return last.refusal;
+    const refusal = this.#refusalNow({ cgroupRoot, managedCPUs });
+    this.#answer = { cgroupRoot, managedCPUs, refusal };
+    void Promise.resolve().then(() => (this.#answer = undefined));
+    return refusal;
+  }
+
+  #refusalNow(claim: Claim): RootRefusal | undefined {
     const why = this.#whyNot(claim, versionOf(claim));
     const command = commandIn(this.path, `configure --cgroup-root ${claim.cgroupRoot}-2 --managed LIST`);
     const advice = `use one state folder for both, or other CPUs and another root: ${command}`;
@@ -98,6 +110,7 @@ export class RootUsers implements RootClaims {
   }
 
   claim({ settings, pods }: Assignments, hierarchy: CpusetHierarchy): void {
+    this.#answer = undefined;
     const cgroupRoot = settings.cgroupRoot!;
     if (this.#isOwn(versionOf(settings))) return;
     const group = strangeGroup(hierarchy, () => pods);

@@ -95,6 +95,19 @@ describe.runIf(isUsable)('two state folders of root with one cgroup root', () =>
     expect(new RootUsers(first.stateDir).refusal(CLAIM)).toBeUndefined();
   });
 
+  it('are told alike to synchronous code, and as they are now after it', async () => {
+    ownRoot();
+    const [first, second] = [await opened(), await opened()];
+    await new Agent().tell('open', { stateDir: first.stateDir, ...RESERVED, sharedMember: true });
+    await first.acquire({ cpu: 1 });
+    const users = new RootUsers(second.stateDir);
+    expect(users.refusal(CLAIM)?.why).toContain(first.stateDir);
+    rmSync(FILE);
+    expect(users.refusal(CLAIM)?.why).toContain(first.stateDir);
+    await Promise.resolve();
+    expect(users.refusal(CLAIM)).toBeUndefined();
+  });
+
   it('are rivals on the same CPUs below roots of their own too, and none on others', async () => {
     ownRoot();
     const OTHER = `${ROOT}-2`;
