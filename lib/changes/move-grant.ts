@@ -1,6 +1,7 @@
 // Moves a grant that consents to other CPUs and memory, to make room for a request. The move is
 // announced on record. The owner carries it out, or this process does if no process owns the grant.
 // A placeholder keeps what the grant leaves for the request.
+
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { type Booked, isMoving, type MovingPod } from '../account/pod-holdings.js';
@@ -10,6 +11,7 @@ import { findGrant, unknownGrant } from '../admission/grants/held-grant.js';
 import type { Host } from '../admission/host.js';
 import { recordedState } from '../admission/on-record.js';
 import { moveTime, transact } from '../admission/transact.js';
+import { anySignal } from '../base/notices/any-signal.js';
 import { retry } from '../base/notices/backoff.js';
 import {
   callOffMove,
@@ -129,7 +131,7 @@ async function outcome(
   const look = () => movedPod(recordedState(host), announced);
   const notice = AbortSignal.timeout(noticeMsOf(announced));
   try {
-    return await until(ledger, signal ? AbortSignal.any([signal, notice]) : notice, look);
+    return await until(ledger, signal ? anySignal(signal, notice) : notice, look);
   } catch (error) {
     if (!notice.aborted && !signal?.aborted) throw error;
     const hasBegun = await transact(host, undefined, async (state, commit) => {

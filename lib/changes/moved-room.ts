@@ -1,4 +1,5 @@
 // MovedRoom: the room that grants make for a request by moving.
+
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { isMoving } from '../account/pod-holdings.js';
@@ -7,6 +8,7 @@ import type { Host } from '../admission/host.js';
 import { recordedState } from '../admission/on-record.js';
 import type { MakeRoom } from '../admission/room.js';
 import { moveTime } from '../admission/transact.js';
+import { anySignal } from '../base/notices/any-signal.js';
 import { isPlaceholder } from '../decision/changes/placeholder.js';
 import { type NoRepacking, searchMoves } from '../decision/changes/repacking.js';
 import { reportOf, withReport } from '../decision/changes/repacking-report.js';
@@ -65,7 +67,7 @@ async function othersAreDone(
   const limit = AbortSignal.timeout(OTHERS_MS);
   const look = () => (recordedState(host).pods.some(isOthers) ? undefined : true);
   try {
-    return await until(host.ledger, signal ? AbortSignal.any([signal, limit]) : limit, look);
+    return await until(host.ledger, signal ? anySignal(signal, limit) : limit, look);
   } catch (error) {
     signal?.throwIfAborted();
     if (!limit.aborted) throw error;

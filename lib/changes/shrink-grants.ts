@@ -1,5 +1,6 @@
 // Shrinks grants to make room for a request: all at once, each by its owner. The room is kept for
 // the request.
+
 import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
@@ -8,6 +9,7 @@ import type { Host } from '../admission/host.js';
 import { livingState } from '../admission/on-record.js';
 import type { MakeRoom } from '../admission/room.js';
 import { NumalignError } from '../base/errors.js';
+import { anySignal } from '../base/notices/any-signal.js';
 import { type ElasticPod, elasticGrant, elasticPods } from '../decision/changes/elastic-grants.js';
 import { roomByShrinking } from '../decision/changes/shrinks.js';
 import type { ResizeFacts } from '../decision/resized-pod.js';
@@ -65,7 +67,7 @@ export async function settledGrants(
   const first = unsettled(before);
   if (first.length === 0) return false;
   const notice = AbortSignal.timeout(Math.max(...first.map(noticeMsOf)));
-  const either = signal ? AbortSignal.any([signal, notice]) : notice;
+  const either = signal ? anySignal(signal, notice) : notice;
   try {
     return await until(host.ledger, either, () => unsettled().length === 0 || undefined);
   } catch (error) {

@@ -17,6 +17,7 @@ export { checkOptions, display, invalidOption, nearestOf, thrownText } from '../
 export { errnoName, errorName, errorText } from '../base/codes/errno.js';
 export { isNumalignError, kernelFacts, reworded, unlessRefused } from '../base/errors.js';
 export { DEFAULT_GATES, DEFAULT_VERSION, FEATURE_GATES, KUBELET_VERSIONS } from '../base/kubelet-features.js';
+export { anySignal } from '../base/notices/any-signal.js';
 export { Backoff, type Pauses } from '../base/notices/backoff.js';
 export { delayNotices } from '../base/notices/notice-delay.js';
 export { isShortage } from '../base/refusal.js';

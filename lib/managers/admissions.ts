@@ -1,4 +1,5 @@
 // Admissions: how requests become grants of a manager, and those that it made for this process.
+
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { type Admission, admit } from '../admission/admit.js';
 import { type AdmitAllOptions, admitAll, parseBatch } from '../admission/grants/admit-all.js';
@@ -11,6 +12,7 @@ import { checkRequest, requestFor } from '../admission/request-check.js';
 import type { Room } from '../admission/room.js';
 import { adopt } from '../adoption/adopt.js';
 import { type AdoptedPod, type AdoptOptions, parseAdoption } from '../adoption/adoption-request.js';
+import { anySignal } from '../base/notices/any-signal.js';
 import { followGrowth } from '../changes/adjuster.js';
 import { answerMoves } from '../changes/mover.js';
 import { requestRoom } from '../changes/request-room.js';
@@ -103,7 +105,7 @@ export class Admissions {
   // A closed manager has no use for what a request gets.
   #untilClosed(signal: AbortSignal | undefined): AbortSignal {
     const closing = this.parts.lifetime.signal;
-    return signal ? AbortSignal.any([signal, closing]) : closing;
+    return signal ? anySignal(signal, closing) : closing;
   }
 }
 

@@ -6,6 +6,7 @@
 // take 25. It repeats no request (429, 5xx, Retry-After), reads the token again after a minute but not
 // after a 401, and makes a connection for each request. What it has beyond this client (models of all kinds,
 // exec, port-forward, logins of clouds) an agent does not need; if it once does, decide again.
+import { anySignal } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
 import { ApiError } from './api-error.js';
 import { newBackoff, pause } from './backoff.js';
@@ -129,7 +130,7 @@ export class ApiServer {
   }
 
   #signal({ signal }: CallOptions): AbortSignal {
-    return signal ? AbortSignal.any([signal, this.#end.signal]) : this.#end.signal;
+    return signal ? anySignal(signal, this.#end.signal) : this.#end.signal;
   }
 
   async #object(request: HttpRequest, options: CallOptions): Promise<KubernetesObject> {

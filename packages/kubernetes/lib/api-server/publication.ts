@@ -1,5 +1,6 @@
 // Publication: what is due is written to the API server: never twice at once, not too often, and again
 // after a failure.
+import { anySignal } from 'numalign/tools';
 import type { ApiError } from './api-error.js';
 import { newBackoff, pause } from './backoff.js';
 
@@ -67,7 +68,7 @@ export class Publication {
         failed(error as ApiError);
         this.#wake = new AbortController();
         const ms = this.#backoff.next((error as ApiError).retryAfterMs);
-        await pause(ms, AbortSignal.any([this.#wake.signal, signal]));
+        await pause(ms, anySignal(this.#wake.signal, signal));
       }
     }
   }

@@ -1,7 +1,9 @@
 // Bookings: records what the kubelet assigns to containers. A booking is a persistent grant until a
 // container claims it.
+
 import { randomUUID } from 'node:crypto';
 import type { CpuSet, GrantInfo } from 'numalign';
+import { anySignal } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
 import { type AllocationEnvironment, isAllocation, isClaimed } from '../placement/allocation.js';
 import { type Booking, bookingOf, type DeviceManager, Exchange, unionOf } from './exchange.js';
@@ -134,7 +136,7 @@ export class Bookings {
     const { foreign, claimed } = this.#holders(cpus);
     if (foreign.length > 0) throw heldError(foreign, cpus);
     if (claimed.length === 0) return;
-    const waitEnd = AbortSignal.any([this.#signal, AbortSignal.timeout(this.#patienceMs)]);
+    const waitEnd = anySignal(this.#signal, AbortSignal.timeout(this.#patienceMs));
     await new Promise<void>((resolve, reject) => {
       const end = (settle: () => void) => {
         clearInterval(timer);

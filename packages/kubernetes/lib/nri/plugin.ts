@@ -1,6 +1,6 @@
 // NriPlugin: keeps a session with the runtime, through restarts and timeouts.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Backoff } from 'numalign/tools';
+import { anySignal, Backoff } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { MuxLimits } from '../ttrpc/mux.js';
@@ -142,7 +142,7 @@ export class NriPlugin {
   /** Waits until another try is worthwhile: for a new socket, or a while if there is one. */
   private async wait(identity: string, flaw: NodeError | undefined): Promise<void> {
     const over = new AbortController();
-    const signal = AbortSignal.any([over.signal, this.ending.signal]);
+    const signal = anySignal(over.signal, this.ending.signal);
     // If the kernel has no watch left, retries less often.
     const change = changeOf(this.options.socketPath, identity, signal).then(
       // A socket that was just made may refuse a moment longer.

@@ -1,6 +1,7 @@
 // Refusals: what happens to pods whose containers have no place here. A kubelet tries for ever: a
 // condition of the pod says so, and on request it is evicted, so that its controller replaces it,
 // maybe elsewhere.
+import { anySignal } from 'numalign/tools';
 import type { ApiError } from '../api-server/api-error.js';
 import type { ApiServer } from '../api-server/api-server.js';
 import type { KubernetesObject, Resource } from '../api-server/resource.js';
@@ -126,7 +127,7 @@ export class Refusals {
   async #adoptMarked(): Promise<void> {
     const { apiServer, nodeName } = this.#options;
     const over = new AbortController();
-    const signal = AbortSignal.any([over.signal, this.#end.signal]);
+    const signal = anySignal(over.signal, this.#end.signal);
     const options = { fieldSelector: `spec.nodeName=${nodeName}`, signal, failed: () => over.abort() };
     for await (const event of apiServer.watch(PODS, options)) {
       if (event.type === 'LISTED') for (const object of event.objects) this.#adopt(object);

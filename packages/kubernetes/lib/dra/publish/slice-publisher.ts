@@ -1,8 +1,10 @@
 // SlicePublisher: keeps a node's ResourceSlices at the API server up to date.
+
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { isDeepStrictEqual } from 'node:util';
 import type { ManagerView } from 'numalign';
 import { DIAGNOSTICS_CHANNELS, type DiagnosticsMessages } from 'numalign/diagnostics';
+import { anySignal } from 'numalign/tools';
 import { ApiError } from '../../api-server/api-error.js';
 import type { ApiServer } from '../../api-server/api-server.js';
 import { newBackoff, pause } from '../../api-server/backoff.js';
@@ -224,7 +226,7 @@ export class SlicePublisher {
   async #watchVersion(version: ResourceVersion): Promise<boolean> {
     const { apiServer, driver, nodeName } = this.#options;
     const missing = new AbortController();
-    const signal = AbortSignal.any([missing.signal, this.#end.signal]);
+    const signal = anySignal(missing.signal, this.#end.signal);
     const failed = (error: ApiError) => {
       if (error.code === 'ERR_API_NOT_FOUND') missing.abort();
       if (error.code !== 'ERR_API_NOT_FOUND' || version === VERSIONS.at(-1)) this.#fail(error);
