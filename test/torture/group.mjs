@@ -35,9 +35,13 @@ const OPENER_MS = 1500;
 // Rounds of reconciliation, on a busy machine.
 const REST_MS = 30_000;
 
-function inodesIn(folder) {
+// Disks give inodes again at once.
+function placesIn(folder) {
   try {
-    return readdirSync(folder).map((name) => [name, statSync(join(folder, name)).ino]);
+    return readdirSync(folder).map((name) => {
+      const { ino, birthtimeMs } = statSync(join(folder, name));
+      return { name, inode: ino, key: `${name} ${ino} ${birthtimeMs}` };
+    });
   } catch {
     // Another process has removed one meanwhile.
     return [];
@@ -357,8 +361,7 @@ export class Group {
     const before = this.#tickets;
     // Forget ended places: names and inodes are used again.
     this.#tickets = new Map();
-    for (const [name, inode] of inodesIn(folder)) {
-      const key = `${name} ${inode}`;
+    for (const { name, inode, key } of placesIn(folder)) {
       const since = before.get(key) ?? now();
       this.#tickets.set(key, since);
       if (now() - since > TICKET_MS * 1e6 && isLocked(inode))
@@ -477,9 +480,9 @@ export class Group {
     for (const { uid, isPlaceholder } of passing())
       this.#violation(`${isPlaceholder ? 'room' : 'a change'} of ${uid} stays without any request`);
     if (pods().size > 0) return;
-    const places = () => inodesIn(join(this.#stateDir, 'waiting')).filter(([, inode]) => isLocked(inode));
+    const places = () => placesIn(join(this.#stateDir, 'waiting')).filter(({ inode }) => isLocked(inode));
     await this.#within(REST_MS, () => places().length === 0);
-    for (const [name] of places())
+    for (const { name } of places())
       this.#violation(`the place ${name} in the queue is taken, but no request waits`);
     if (!this.machine.isReal) return;
     const all = String(this.machine.allowed);
