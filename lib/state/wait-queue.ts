@@ -141,10 +141,15 @@ export class FolderQueue implements WaitQueue {
     const place = this.#names.findIndex((each) => each >= name);
     for (let i = (place < 0 ? this.#names.length : place) - 1; i >= 0; i--) {
       const other = this.#names[i]!;
-      if (this.#isWaiting(other)) return other;
+      if (this.#isWaiting(other) && !this.#isOwn(other)) return other;
       if (!this.#isAlive(other)) this.#names.splice(i, 1);
     }
     return undefined;
+  }
+
+  // Where the folder was replaced, places in the new one may be before earlier tickets.
+  #isOwn(name: string): boolean {
+    return [...this.#files].some(([ticket, file]) => nameOf(ticket) === name && file.isCurrent(this.folder));
   }
 
   // Without a watch, the period remains.

@@ -51,6 +51,28 @@ describe('a queue', () => {
     expect([first, second, last].map(({ number }) => number)).toEqual([1, 2, 4]);
   });
 
+  it('lets a request from before its folder was replaced wait only for those of other processes there', () => {
+    const { path, open } = queues();
+    const folder = openFolder(path);
+    const queue = open(folder);
+    const [first, second] = [queue.join(), queue.join()];
+    rmSync(path, { recursive: true });
+    mkdirSync(path);
+    const there = openFolder(path);
+    folder.become(there);
+    const foreign = open(there);
+    const [third, before, fourth] = [queue.join(), foreign.join(), queue.join()];
+    expect([third, before, fourth].map(({ number }) => number)).toEqual([1, 2, 3]);
+    queue.leave(first);
+    expect(queue.isFirst(second)).toBe(true);
+    queue.leave(second);
+    expect(queue.isFirst(third)).toBe(true);
+    queue.leave(third);
+    expect([queue.isFirst(fourth), foreign.isFirst(before)]).toEqual([false, true]);
+    foreign.leave(before);
+    expect(queue.isFirst(fourth)).toBe(true);
+  });
+
   it('has no place for files that no request holds, and for foreign files', () => {
     const { path, one } = queues();
     for (const name of [nameOf(1), nameOf(7), 'README', '17']) writeFileSync(join(path, name), '');
