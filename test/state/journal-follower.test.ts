@@ -124,6 +124,13 @@ describe('a state file that grows', () => {
     expect([found(), shown()]).toEqual([1, 3]);
     follower.forget();
     expect([shown(), found(), shown()]).toEqual([1, 1, 1]);
+    writeFileSync(file, FIRST + SECOND);
+    expect([found(), shown()]).toEqual([2, 2]);
+    // Another state begins there.
+    rmSync(file);
+    expect(found()).toBe('missing');
+    writeFileSync(file, FIRST);
+    expect([found(), shown()]).toEqual([1, 1]);
   });
 
   it('is read whole again if it was cut off or changed', () => {

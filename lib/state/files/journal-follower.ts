@@ -83,8 +83,7 @@ export class JournalFollower {
     if (this.#good && this.#isQuiet && this.#journal?.isUntouched()) return this.#good;
     const version = this.folder.version(STATE_FILE);
     if (version === undefined) {
-      this.#forgetFile();
-      this.#close();
+      this.forget();
       return { kind: 'missing' };
     }
     if (this.#good && version === this.#version) {

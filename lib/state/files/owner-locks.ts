@@ -51,8 +51,11 @@ const lockOn = (device: string) =>
   new RegExp(`^ OFDLCK +\\S+ +(WRITE|READ) +-1 ${device}:(\\d+) (\\d+) (\\d+)$`);
 
 // The kernel lists locks in pieces of at most a page, or what is asked for. If a lock before a piece
-// is dropped meanwhile, the first lock of the piece is missing. Each reading has others there.
-const PIECE_BYTES = [1 << 16, 3911, 3727];
+// is dropped meanwhile, the first lock of the piece is missing. Each reading has others there, at least
+// ten lines away in lists of 48 kB.
+const PIECE_BYTES = [1 << 16, 3760, 3060];
+// A longer piece may be a full page.
+const SURELY_ALL_BYTES = 3800;
 
 /**
  * The lines of /proc/locks without their numbers; none if it cannot be read, as under systemd's
@@ -62,9 +65,9 @@ function readLocks(): ReadonlySet<string> {
   const lines = new Set<string>();
   try {
     for (const bytes of PIECE_BYTES) {
-      const pieces = readPieces(bytes);
-      for (const line of pieces.join('').split('\n')) if (line) lines.add(line.slice(line.indexOf(':') + 1));
-      if (pieces.length <= 1) break;
+      const text = readPieces(bytes).join('');
+      for (const line of text.split('\n')) if (line) lines.add(line.slice(line.indexOf(':') + 1));
+      if (text.length < SURELY_ALL_BYTES) break;
     }
     return lines;
   } catch (error) {
