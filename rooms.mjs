@@ -27,7 +27,9 @@ export const HOUSES = {
       because:
         'errors are a union by code in types and one class at runtime, which takes a type of both; the surface has checksums, plans for members, a survey of owners and their names, and what modules are loaded from',
     }),
-    room('base/notices', 71, 'how listeners are called, and when'),
+    room('base/notices', 77, 'how listeners are called, and when; signals of several', {
+      because: 'AbortSignal.any() of Node 20 does not keep its sources',
+    }),
     room('machine', 1388, 'CPU sets, hints, and the topology of a machine', {
       ...on('64-cpus', 'cpu-holes', 'isolated'),
       because: 'the nearest nodes with CPUs are found here, which were in decision/memory, and left alone',
