@@ -351,7 +351,7 @@ describe('on any machine', () => {
           }
         },
       ),
-      { numRuns: budget({ all: 30_000, usual: 400 }) },
+      { numRuns: budget({ all: 30_000, usual: 800 }) },
     );
     expect(Object.entries(seen).filter(([, n]) => n === 0)).toEqual([]);
   }, 1_800_000);

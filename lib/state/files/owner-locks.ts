@@ -51,9 +51,8 @@ const lockOn = (device: string) =>
   new RegExp(`^ OFDLCK +\\S+ +(WRITE|READ) +-1 ${device}:(\\d+) (\\d+) (\\d+)$`);
 
 // The kernel lists locks in pieces of at most a page, or what is asked for. If a lock before a piece
-// is dropped meanwhile, the first lock of the piece is missing. Each reading has others there, at least
-// ten lines away in lists of 48 kB.
-const PIECE_BYTES = [1 << 16, 3760, 3060];
+// is dropped meanwhile, the first lock of the piece is missing. Each reading has others there.
+const PIECE_BYTES = [1 << 16, 3500, 2900, 2300];
 // A longer piece may be a full page.
 const SURELY_ALL_BYTES = 3800;
 
