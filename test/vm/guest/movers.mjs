@@ -19,7 +19,12 @@ export const MI = 2 ** 20;
 const CGROUP_ROOT = '/numalign-moves';
 export const FOLDER = join('/sys/fs/cgroup', CGROUP_ROOT);
 /** From a manager whose groups are in {@link FOLDER}. */
-export const newSettings = () => ({ stateDir: newStateDir(), cgroupRoot: CGROUP_ROOT });
+// Beside other machines, a step that sets cgroups may take long.
+export const newSettings = () => ({
+  stateDir: newStateDir(),
+  cgroupRoot: CGROUP_ROOT,
+  lockTimeoutMs: 60_000,
+});
 
 const OWN_CPUS = affinity();
 export const nodes = kernel.wholeNodes();
