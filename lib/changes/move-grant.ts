@@ -1,7 +1,6 @@
 // Moves a grant that consents to other CPUs and memory, to make room for a request. The move is
 // announced on record. The owner carries it out, or this process does if no process owns the grant.
 // A placeholder keeps what the grant leaves for the request.
-
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { type Booked, isMoving, type MovingPod } from '../account/pod-holdings.js';

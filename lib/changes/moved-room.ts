@@ -1,5 +1,4 @@
 // MovedRoom: the room that grants make for a request by moving.
-
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { isMoving } from '../account/pod-holdings.js';

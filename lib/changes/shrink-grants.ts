@@ -1,6 +1,5 @@
 // Shrinks grants to make room for a request: all at once, each by its owner. The room is kept for
 // the request.
-
 import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';

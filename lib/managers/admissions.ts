@@ -1,5 +1,4 @@
 // Admissions: how requests become grants of a manager, and those that it made for this process.
-
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { type Admission, admit } from '../admission/admit.js';
 import { type AdmitAllOptions, admitAll, parseBatch } from '../admission/grants/admit-all.js';

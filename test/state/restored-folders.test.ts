@@ -70,6 +70,25 @@ async function stoppedOwner(earlier = 0) {
   return { stateDir, backup, owner, witness, held };
 }
 
+/**
+ * A stopped process, which has read the state before the `later` changes that the backup has too. The
+ * owner holds 2 CPUs since the backup.
+ */
+async function stoppedTaker(later: number) {
+  const stateDir = makeStateDir();
+  const backup = `${stateDir}.backup`;
+  const owner = await opener(stateDir);
+  await owner.tell('release', await acquire(owner, 1));
+  const taker = await opener(stateDir);
+  await taker.tell('grants');
+  await stopWithoutLock(taker, stateDir);
+  for (let i = 0; i < later; i++) await owner.tell('release', await acquire(owner, 1));
+  // To the nanosecond.
+  shell('cp -a "$1" "$2"', stateDir, backup);
+  const held = await acquire(owner, 2);
+  return { stateDir, backup, owner, taker, held };
+}
+
 // Each takes seconds.
 const SOME_WAYS = isLong ? WAYS : [WAYS[randomInt(WAYS.length)]!];
 
@@ -125,17 +144,7 @@ describe('a folder that was put back', () => {
     ['is', 0],
     ['continues', 1],
   ])('gives nothing to a process for which it %s what that had read', async (_, later) => {
-    const stateDir = makeStateDir();
-    const backup = `${stateDir}.backup`;
-    const owner = await opener(stateDir);
-    await owner.tell('release', await acquire(owner, 1));
-    const taker = await opener(stateDir);
-    await taker.tell('grants');
-    await stopWithoutLock(taker, stateDir);
-    for (let i = 0; i < later; i++) await owner.tell('release', await acquire(owner, 1));
-    // To the nanosecond.
-    shell('cp -a "$1" "$2"', stateDir, backup);
-    await acquire(owner, 2);
+    const { stateDir, backup, owner, taker } = await stoppedTaker(later);
     await stopWithoutLock(owner, stateDir);
     overFiles(stateDir, backup);
     taker.process.kill('SIGCONT');
@@ -169,16 +178,7 @@ describe('a folder that was put back', () => {
   });
 
   it('takes nothing from an owner that has read it, for one for which it continues what that had read', async () => {
-    const stateDir = makeStateDir();
-    const backup = `${stateDir}.backup`;
-    const owner = await opener(stateDir);
-    await owner.tell('release', await acquire(owner, 1));
-    const taker = await opener(stateDir);
-    await taker.tell('grants');
-    await stopWithoutLock(taker, stateDir);
-    await owner.tell('release', await acquire(owner, 1));
-    shell('cp -a "$1" "$2"', stateDir, backup);
-    const held = await acquire(owner, 2);
+    const { stateDir, backup, owner, taker, held } = await stoppedTaker(1);
     shell('cd "$2"; cat state.json >"$1"/state.json; cat lock >"$1"/lock', stateDir, backup);
     await owner.tell('grants');
     taker.process.kill('SIGCONT');

@@ -53,8 +53,8 @@ function keysOf({ cpus, held: siblings, devices }) {
 const isCpu = (key) => key.startsWith('cpu ');
 
 // Any agent may release a persistent grant, or move one that consents. Only its devices and its
-// number of CPUs are certain; of an elastic one only its devices. A room gets its CPUs from the owner that
-// moves: no file of its own owner has them yet if an earlier state is put back.
+// number of CPUs are certain; of an elastic one only its devices. A room gets its CPUs from the owner
+// that moves: no file of its own owner has them yet if an earlier state is put back.
 function factsOf({ grant, isPersistent, isMovable, isElastic, isRoom }) {
   if (isRoom && setup.isDisturbed) return { keys: [] };
   const keys = keysOf(grant);

@@ -18,8 +18,10 @@ import { newStateDir } from './state-folders.mjs';
 export const MI = 2 ** 20;
 const CGROUP_ROOT = '/numalign-moves';
 export const FOLDER = join('/sys/fs/cgroup', CGROUP_ROOT);
-/** From a manager whose groups are in {@link FOLDER}. */
-// Beside other machines, a step that sets cgroups may take long.
+/**
+ * Of a manager whose groups are in {@link FOLDER}. Beside other machines, a step that sets cgroups may
+ * take long.
+ */
 export const newSettings = () => ({
   stateDir: newStateDir(),
   cgroupRoot: CGROUP_ROOT,

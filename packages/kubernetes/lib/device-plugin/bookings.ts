@@ -1,6 +1,5 @@
 // Bookings: records what the kubelet assigns to containers. A booking is a persistent grant until a
 // container claims it.
-
 import { randomUUID } from 'node:crypto';
 import type { CpuSet, GrantInfo } from 'numalign';
 import { anySignal } from 'numalign/tools';

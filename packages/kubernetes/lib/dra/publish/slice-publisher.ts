@@ -1,5 +1,4 @@
 // SlicePublisher: keeps a node's ResourceSlices at the API server up to date.
-
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { isDeepStrictEqual } from 'node:util';
 import type { ManagerView } from 'numalign';
