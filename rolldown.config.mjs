@@ -228,6 +228,8 @@ const partsOfNode = {
 const LATE = {
   'node:crypto': ['createHash', 'randomUUID'],
   'node:fs/promises': ['readFile'],
+  'node:os': ['availableParallelism', 'freemem', 'release', 'uptime'],
+  'node:timers/promises': ['setTimeout'],
 };
 
 // CommonJS: what could not be loaded, such as for want of a file descriptor, can be loaded later. Node

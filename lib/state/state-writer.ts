@@ -1,5 +1,4 @@
 // StateWriter: commits the next state, and recovers a damaged one. Every method REQUIRES the lock.
-import { constants } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
@@ -28,9 +27,6 @@ import type { Owners } from './owners/owners.js';
 import { type Clues, generationAfter, isUnused } from './owners/recovery.js';
 import type { StateReader } from './state-reader.js';
 import type { StateRecovered } from './store.js';
-
-// An errno number: Node has no name for it.
-const { ESTALE } = constants.errno;
 
 // An owner may be writing its file outside a transaction.
 const OWNER_READS = 5;
@@ -62,9 +58,9 @@ function quarantineFolder(folder: NativeFolder, name: string): void {
 
 // Errors that a new file avoids: the old one is closed to this user, removed or replaced, or the
 // kernel may have dropped unwritten data.
-const isFileAtFault = ({ syscall, errno, errnoName }: NumalignError) =>
+const isFileAtFault = ({ syscall, errnoName }: NumalignError) =>
   syscall === 'fdatasync' ||
-  (syscall === 'open' && (errno === ESTALE || /^E(ACCES|PERM|NOENT|LOOP|ISDIR|NXIO)$/.test(errnoName ?? '')));
+  (syscall === 'open' && /^E(ACCES|PERM|NOENT|LOOP|ISDIR|NXIO|STALE)$/.test(errnoName ?? ''));
 
 /** What the commit of a state needs. */
 interface CommitRequest {

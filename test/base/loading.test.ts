@@ -212,10 +212,10 @@ describe('the package', () => {
       `,
       'commonjs',
     );
-    expect(loaded).toContain('NativeModule os');
+    expect(loaded).toContain('NativeModule diagnostics_channel');
     expect(
       loaded.filter((name) =>
-        /^NativeModule (child_process|crypto|fs\/promises|http|net|perf_hooks|stream|worker_threads|zlib)$/.test(
+        /^NativeModule (child_process|crypto|fs\/promises|http|net|os|perf_hooks|stream|timers\/promises|worker_threads|zlib)$/.test(
           name,
         ),
       ),
