@@ -38,6 +38,8 @@ const OWNER_READ_PAUSE_MS = 10;
 // Appended lines are merged once they are longer than the whole state and than this, so that each
 // byte is rewritten about once.
 const LEAST_TO_COMPACT = 1 << 18;
+// The first commit of a process merges fewer: programs that start after it have to read them all.
+const FIRST = 1 / 4;
 
 // Pods from a file have no text yet. Texts are made in parts between turns of the event loop, up to
 // a limit on the file's length.
@@ -86,6 +88,7 @@ export class StateWriter {
   // True if a power cut may undo the last commit.
   #isUnsynced = false;
   #hasMended = false;
+  #hasCommitted = false;
   // Owners that have not written their lost files although this process has waited.
   #silent: readonly string[] = [];
   #isPreparing = false;
@@ -119,6 +122,7 @@ export class StateWriter {
       // If a power cut undoes the commit, this number shows it.
       use.lock.setNumber(generation);
     }
+    this.#hasCommitted = true;
     settle?.(true);
     reader.noteCommitted(checkpoint);
     const { good } = reader.journal;
@@ -136,7 +140,7 @@ export class StateWriter {
     const change = isWhole || !good ? undefined : changeText(good.checkpoint, checkpoint);
     if (!good || change === undefined) return this.#replace(checkpoint, undefined, use);
     const sealed = sealText(change);
-    const isLong = isDue(good.place) && this.#isPrepared(good);
+    const isLong = isDue(good.place, this.#hasCommitted ? 1 : FIRST) && this.#isPrepared(good);
     if (isLong) return this.#beginNext(checkpoint, { good, ...sealed }, use);
     if (this.#isUnsynced) return this.#replace(checkpoint, { good, ...sealed }, use);
     try {

@@ -61,8 +61,7 @@ export function explain<E>(path: string, error: E): E | NumalignError {
     EROFS: 'its file system is read-only: use a folder elsewhere',
     EISDIR: NO_FILE,
     ENXIO: NO_FILE,
-    ESTALE:
-      'the file of its lock was removed while it was locked, and another process may have the lock now',
+    ESTALE: 'the file of its lock was removed while it was locked, and another process may have the lock now',
   };
   if (error.syscall === 'fcntl' && NO_LOCKS.includes(error.errnoName ?? '')) return noLocksError(path, error);
   const cause = reasons[error.errnoName ?? ''];
