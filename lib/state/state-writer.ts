@@ -105,7 +105,7 @@ export class StateWriter {
     // A bug in numalign must not become the record.
     checkHoldings(next);
     const reader = this.reader;
-    const generation = reader.generation + 1;
+    const generation = reader.journal.highest + 1;
     const checkpoint = { generation, bootId, writtenAt: isoTime(), assignments: next };
     const settle =
       bootId === reader.bootId
@@ -233,7 +233,7 @@ export class StateWriter {
     const reader = this.reader;
     const clues = await this.#cluesOf(found, rejoin);
     if (isUnused(clues)) {
-      reader.raise(clues.highest);
+      reader.journal.raise(clues.highest);
       return undefined;
     }
     const view = reader.view(clues);
@@ -243,7 +243,7 @@ export class StateWriter {
       ...quarantine(this.folder, COPY_FILE, clues.previous),
     ]);
     // Without a good generation, processes may have read higher ones than any that is left.
-    reader.raise(Math.max(generationAfter(clues), clues.base ? 0 : Date.now()));
+    reader.journal.raise(Math.max(generationAfter(clues), clues.base ? 0 : Date.now()));
     if (view) {
       if (clues.base && !reader.isOfThisBoot(clues.base) && reader.isOfThisBoot(view))
         await archive(this.folder, clues.base);
@@ -297,7 +297,7 @@ export class StateWriter {
   }
 
   #report(message: string, quarantined: readonly string[], state: Assignments | undefined): void {
-    const { generation } = this.reader;
+    const { highest: generation } = this.reader.journal;
     const kept = (state?.pods ?? []).map(({ uid }) => uid);
     this.recoveries.push(Object.freeze({ code: 'STATE_RECOVERED', message, quarantined, generation, kept }));
   }
