@@ -142,9 +142,16 @@ export class Ledger implements Store {
   // @throws ERR_STATE_FOLDER
   #ensureCurrent(): void {
     if (this.#folder.isCurrent) return;
+    if (this.#folder.folder.isCurrent()) return this.#reopenInside();
     this.#folder.reopen();
     this.#reader.noteReplaced();
     this.#watch.restart();
+    explaining(this.path, () => this.#guard.restart());
+  }
+
+  // @throws ERR_STATE_FOLDER
+  #reopenInside(): void {
+    this.#folder.reopenInside();
     explaining(this.path, () => this.#guard.restart());
   }
 
@@ -153,8 +160,7 @@ export class Ledger implements Store {
   #rejoin(): void {
     if (this.#folder.isCurrent) return;
     this.#reader.checkCurrent();
-    this.#folder.reopenInside();
-    this.#guard.restart();
+    this.#reopenInside();
   }
 
   get recoveries(): readonly StateRecovered[] {

@@ -2,6 +2,7 @@
 // Transactions on a state folder, step by step: what each sees, commits and leaves.
 import {
   appendFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -305,6 +306,20 @@ describe('a folder that others change', () => {
     await commit(({ pods }) => withPods(...pods, persistent('3')));
     expect(uidsOf(ledger.read()?.assignments)).toEqual(['1', '2', '3']);
     expect(ledger.recoveries[0]?.message).toContain('it is older than generation 2');
+  });
+
+  it('does not go back to an earlier state that replaces all but the folder itself', async () => {
+    const { path, ledger, commit, persistent } = state();
+    const [one, two] = [persistent('1'), persistent('2')];
+    await commit(() => withPods(one));
+    const early = readFileSync(join(path, 'state.json'));
+    await commit(() => withPods(one, two));
+    cpSync(join(path, 'owners'), join(path, 'others'), { recursive: true });
+    for (const name of ['owners', 'waiting', 'lock']) rmSync(join(path, name), { recursive: true });
+    renameSync(join(path, 'others'), join(path, 'owners'));
+    for (const name of ['state.json', 'state.copy.json']) writeFileSync(join(path, name), early);
+    expect(uidsOf((await ledger.transact(OPTIONS, async (found) => found))?.assignments)).toEqual(['1', '2']);
+    expect(readdirSync(path)).toContain('waiting');
   });
 
   it('changes no byte of a state that a newer numalign wrote', async () => {

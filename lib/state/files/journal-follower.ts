@@ -123,8 +123,7 @@ export class JournalFollower {
       this.#keep(journal);
       const version = journal.version();
       const size = sizeOf(version);
-      if (size >= LONG)
-        this.#preparing = this.#prepared(journal.read(0).subarray(0, size), version, highest);
+      if (size >= LONG) this.#preparing = this.#prepared(journal.read(0).subarray(0, size), version, highest);
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
     }
