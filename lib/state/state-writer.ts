@@ -227,7 +227,7 @@ export class StateWriter {
 
   /**
    * Recovers the state and writes both files. Returns undefined if nothing is left of it. `rejoin`:
-   * opens the folders inside that are there now.
+   * opens the folders inside that are there now, and throws to end the wait for owners.
    */
   async recover(found: FoundState, lock: NativeLock, rejoin: () => void): Promise<Checkpoint | undefined> {
     const reader = this.reader;
