@@ -2,7 +2,6 @@
 import { constants } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Assignments } from '../account/assignments.js';
-import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
 import { isoTime } from '../base/text/iso-time.js';
@@ -21,7 +20,7 @@ import { explain, explaining } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import { checkHoldings } from './format/holdings-check.js';
 import { encodeJournal, type JournalPlace } from './format/journal.js';
-import { forgetPodTexts, prepareTexts } from './format/pod-text.js';
+import { areTextsReady, forgetPodTexts } from './format/pod-text.js';
 import { type SealedText, sealText } from './format/sealed-json.js';
 import { changeText } from './format/state-change.js';
 import type { Owners } from './owners/owners.js';
@@ -45,7 +44,6 @@ const LEAST_TO_COMPACT = 1 << 18;
 
 // Pods from a file have no text yet. Texts are made in parts between turns of the event loop, up to
 // a limit on the file's length.
-const TEXTS_AT_ONCE = 32;
 const MOST_WAITED = 2;
 
 // A longer file would take milliseconds to copy.
@@ -92,7 +90,6 @@ export class StateWriter {
   #hasMended = false;
   // Owners that have not written their lost files although this process has waited.
   #silent: readonly string[] = [];
-  #isPreparing = false;
 
   constructor(
     private readonly path: string,
@@ -140,8 +137,9 @@ export class StateWriter {
     const change = isWhole || !good ? undefined : changeText(good.checkpoint, checkpoint);
     if (!good || change === undefined) return this.#replace(checkpoint, undefined, use);
     const sealed = sealText(change);
-    const isLong = isDue(good.place) && this.#isPrepared(good);
-    if (isLong) return this.#beginNext(checkpoint, { good, ...sealed }, use);
+    // Without its texts, a new file would block the event loop.
+    const areReady = () => isDue(good.place, MOST_WAITED) || areTextsReady(good.checkpoint.assignments.pods);
+    if (isDue(good.place) && areReady()) return this.#beginNext(checkpoint, { good, ...sealed }, use);
     if (this.#isUnsynced) return this.#replace(checkpoint, { good, ...sealed }, use);
     try {
       journal.cutTail();
@@ -154,22 +152,6 @@ export class StateWriter {
       if (!(error instanceof NumalignError) || !isFileAtFault(error)) throw error;
       await this.#replace(checkpoint, { good, ...sealed }, use);
     }
-  }
-
-  // True if the file can be rewritten without blocking the event loop, or must be rewritten.
-  #isPrepared({ place, checkpoint: { assignments } }: GoodState): boolean {
-    if (isDue(place, MOST_WAITED) || !prepareTexts(assignments.pods, TEXTS_AT_ONCE)) return true;
-    this.#prepareLater(assignments.pods);
-    return false;
-  }
-
-  #prepareLater(pods: readonly PodAssignment[]): void {
-    if (this.#isPreparing) return;
-    this.#isPreparing = true;
-    setImmediate(() => {
-      this.#isPreparing = false;
-      if (prepareTexts(pods, TEXTS_AT_ONCE)) this.#prepareLater(pods);
-    }).unref();
   }
 
   // Writes a new file in place of the old one. `last`: the checkpoint before, with which the new

@@ -12,6 +12,7 @@ import {
   type FoundState,
   type GoodState,
   highestOf,
+  inodeOf,
   judgeState,
   judgeStateSteps,
   STATE_FILE,
@@ -114,8 +115,7 @@ export class JournalFollower {
    * with the file. Returns undefined if there is nothing to wait for.
    */
   prepare(): Promise<void> | undefined {
-    if (this.#good) return undefined;
-    if (this.#preparing) return this.#preparing;
+    if (this.#good || this.#preparing) return this.#preparing;
     try {
       const highest = highestOf(this.folder);
       const journal = this.#open();
@@ -303,5 +303,3 @@ export class JournalFollower {
     return found.kind === 'good' ? this.#noteWhole(found, version) : found;
   }
 }
-
-const inodeOf = (version: string) => version.slice(0, version.indexOf(':'));
