@@ -167,9 +167,9 @@ export interface NativeFolder {
   /**
    * Makes a new locked file, in place of any other. No process sees half of it; a failure changes
    * nothing. `start`, `length`: the bytes that the lock covers, as /proc/locks shows them; by
-   * default the whole file.
+   * default the whole file. With a `generation` it has its seal too: see {@link NativeOwner.seal}.
    */
-  createOwner(name: string, text: string, start?: bigint, length?: bigint): NativeOwner;
+  createOwner(name: string, text: string, start?: bigint, length?: bigint, generation?: number): NativeOwner;
   isOwnerAlive(name: string): boolean;
   /** Undefined if {@link read} would refuse the file as too large. @throws also without a file */
   lookAtOwner(name: string): OwnerLook | undefined;

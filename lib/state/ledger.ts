@@ -142,15 +142,20 @@ export class Ledger implements Store {
   // @throws ERR_STATE_FOLDER
   #ensureCurrent(): void {
     if (this.#folder.isCurrent) return;
-    this.#folder.reopen();
-    this.#reader.noteReplaced();
-    this.#watch.restart();
+    if (this.#folder.folder.isCurrent()) {
+      this.#folder.reopenInside();
+    } else {
+      this.#folder.reopen();
+      this.#reader.noteReplaced();
+      this.#watch.restart();
+    }
     explaining(this.path, () => this.#guard.restart());
   }
 
   // Under the lock, in the folder that it locks: only what is inside may be other folders.
-  // @throws ERR_STATE_FOLDER
-  #rejoin(): void {
+  // @throws ERR_STATE_FOLDER, the signal's reason
+  #rejoin(signal: AbortSignal | undefined): void {
+    signal?.throwIfAborted();
     if (this.#folder.isCurrent) return;
     this.#reader.checkCurrent();
     this.#folder.reopenInside();
@@ -250,7 +255,7 @@ export class Ledger implements Store {
       const result = this.#lock.take(options);
       // A free lock is taken synchronously: the caller's code must not run while it is held.
       const lock = result instanceof Promise ? await result : result;
-      return await this.#guard.during(() => this.#holding(lock, lock !== result, decide));
+      return await this.#guard.during(() => this.#holding(lock, lock !== result, decide, options.signal));
     } finally {
       end();
     }
@@ -268,7 +273,7 @@ export class Ledger implements Store {
     }
   }
 
-  async #holding<T>(lock: NativeLock, hasWaited: boolean, decide: Decide<T>): Promise<T> {
+  async #holding<T>(lock: NativeLock, hasWaited: boolean, decide: Decide<T>, signal?: AbortSignal) {
     try {
       // While this process waited, another may have replaced the folder.
       if (hasWaited) this.#reader.checkCurrent();
@@ -277,7 +282,7 @@ export class Ledger implements Store {
       const checkpoint =
         found.kind === 'good'
           ? found.checkpoint
-          : await this.#writer.recover(found, lock, () => this.#rejoin());
+          : await this.#writer.recover(found, lock, () => this.#rejoin(signal));
       explaining(this.path, () => this.#folder.rejoinParts());
       if (checkpoint?.refusal) return await decide(checkpoint, refusing(this.path, checkpoint.refusal));
       const strays = checkpoint && this.isOfThisBoot(checkpoint) ? this.#owners.follow(checkpoint) : [];

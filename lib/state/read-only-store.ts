@@ -34,7 +34,7 @@ export function recovered(
   const previous = findState(folder, COPY_FILE);
   const base = lastGood(found, previous, () => folder.read(COPY_FILE));
   const claims = owners ? findOwners(owners, bootId) : NO_OWNERS;
-  const rebuilt = rebuild({ base, owners: claims }, bootId, totalOn);
+  const rebuilt = rebuild({ found, previous, base, owners: claims }, bootId, totalOn);
   return rebuilt && { ...rebuilt, generation: base?.generation ?? 0, writtenAt: '' };
 }
 

@@ -23,7 +23,6 @@ export class StateReader {
   #lastRead: Checkpoint | undefined;
   // The number of whole reads when the state last agreed with the owners' claims.
   #comparedRead = 0;
-  #generation = 0;
   // True if the path has another folder than the one that was open.
   #isReplaced = false;
 
@@ -37,16 +36,6 @@ export class StateReader {
     this.#ownersFolder = ownersFolder;
     this.#bootId = bootId;
     this.journal = new JournalFollower(folder);
-  }
-
-  /** The highest generation seen. None is used twice. */
-  get generation(): number {
-    return this.#generation;
-  }
-
-  /** Notes that generations up to this one are used. */
-  raise(generation: number): void {
-    this.#generation = Math.max(this.#generation, generation);
   }
 
   get bootId(): string {
@@ -89,11 +78,11 @@ export class StateReader {
     if (found.kind !== 'missing') this.#forgetReplaced();
     if (found.kind !== 'good') return found;
     const { checkpoint } = found;
-    if (checkpoint.generation < this.#generation) {
-      const why = `it is older than generation ${this.#generation}, which was here before`;
+    const { highest } = this.journal;
+    if (checkpoint.generation < highest) {
+      const why = `it is older than generation ${highest}, which was here before`;
       return damaged(why, { generation: checkpoint.generation, checkpoint });
     }
-    this.#generation = checkpoint.generation;
     this.#lastRead = checkpoint;
     return found;
   }
@@ -108,9 +97,9 @@ export class StateReader {
 
   /** Takes over a committed checkpoint, so that it is not decoded again. */
   noteCommitted(checkpoint: Checkpoint): void {
-    if (checkpoint.generation < this.#generation) return;
+    if (checkpoint.generation < this.journal.highest) return;
     this.#lastRead = checkpoint;
-    this.raise(checkpoint.generation);
+    this.journal.raise(checkpoint.generation);
   }
 
   /**
@@ -159,7 +148,7 @@ export class StateReader {
   view(clues: Clues): Checkpoint | undefined {
     const rebuilt = explaining(this.path, () => rebuild(clues, this.#bootId, this.totalOn));
     const refusal = rebuilt?.refusal && explain(this.path, rebuilt.refusal);
-    const generation = Math.max(this.#generation, generationAfter(clues) - 1);
+    const generation = Math.max(this.journal.highest, generationAfter(clues) - 1);
     const writtenAt = new Date().toISOString();
     return rebuilt && { ...rebuilt, ...(refusal && { refusal }), generation, writtenAt };
   }
@@ -176,26 +165,20 @@ export class StateReader {
   /** Forgets all it has read. */
   forget(): void {
     this.journal.forget();
-    this.#forgetRead();
+    this.#lastRead = undefined;
   }
 
   /** The path has another folder now. */
   noteReplaced(): void {
-    this.journal.forget();
+    // An earlier state is not the one on which this process's claims are.
+    this.journal.forget(this.owners.own.since);
     this.#isReplaced = true;
   }
 
   // A state in the new folder replaces what this process knows. If there is none, this process
   // still knows the old one.
   #forgetReplaced(): void {
-    if (!this.#isReplaced) return;
+    if (this.#isReplaced) this.#lastRead = undefined;
     this.#isReplaced = false;
-    this.#forgetRead();
-  }
-
-  #forgetRead(): void {
-    this.#lastRead = undefined;
-    // An earlier state is not the one on which this process's claims are.
-    this.#generation = this.owners.own.since;
   }
 }

@@ -1,7 +1,6 @@
 // StateWriter: commits the next state, and recovers a damaged one. Every method REQUIRES the lock.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Assignments } from '../account/assignments.js';
-import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
 import { isoTime } from '../base/text/iso-time.js';
@@ -20,7 +19,7 @@ import { explain, explaining } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import { checkHoldings } from './format/holdings-check.js';
 import { encodeJournal, type JournalPlace } from './format/journal.js';
-import { forgetPodTexts, prepareTexts } from './format/pod-text.js';
+import { areTextsReady, forgetPodTexts } from './format/pod-text.js';
 import { type SealedText, sealText } from './format/sealed-json.js';
 import { changeText } from './format/state-change.js';
 import type { Owners } from './owners/owners.js';
@@ -43,7 +42,6 @@ const FIRST = 1 / 4;
 
 // Pods from a file have no text yet. Texts are made in parts between turns of the event loop, up to
 // a limit on the file's length.
-const TEXTS_AT_ONCE = 32;
 const MOST_WAITED = 2;
 
 // A longer file would take milliseconds to copy.
@@ -91,7 +89,6 @@ export class StateWriter {
   #hasCommitted = false;
   // Owners that have not written their lost files although this process has waited.
   #silent: readonly string[] = [];
-  #isPreparing = false;
 
   constructor(
     private readonly path: string,
@@ -104,7 +101,7 @@ export class StateWriter {
     // A bug in numalign must not become the record.
     checkHoldings(next);
     const reader = this.reader;
-    const generation = reader.generation + 1;
+    const generation = reader.journal.highest + 1;
     const checkpoint = { generation, bootId, writtenAt: isoTime(), assignments: next };
     const settle =
       bootId === reader.bootId
@@ -140,8 +137,10 @@ export class StateWriter {
     const change = isWhole || !good ? undefined : changeText(good.checkpoint, checkpoint);
     if (!good || change === undefined) return this.#replace(checkpoint, undefined, use);
     const sealed = sealText(change);
-    const isLong = isDue(good.place, this.#hasCommitted ? 1 : FIRST) && this.#isPrepared(good);
-    if (isLong) return this.#beginNext(checkpoint, { good, ...sealed }, use);
+    // Without its texts, a new file would block the event loop.
+    const areReady = () => isDue(good.place, MOST_WAITED) || areTextsReady(good.checkpoint.assignments.pods);
+    const isLong = isDue(good.place, this.#hasCommitted ? 1 : FIRST);
+    if (isLong && areReady()) return this.#beginNext(checkpoint, { good, ...sealed }, use);
     if (this.#isUnsynced) return this.#replace(checkpoint, { good, ...sealed }, use);
     try {
       journal.cutTail();
@@ -154,22 +153,6 @@ export class StateWriter {
       if (!(error instanceof NumalignError) || !isFileAtFault(error)) throw error;
       await this.#replace(checkpoint, { good, ...sealed }, use);
     }
-  }
-
-  // True if the file can be rewritten without blocking the event loop, or must be rewritten.
-  #isPrepared({ place, checkpoint: { assignments } }: GoodState): boolean {
-    if (isDue(place, MOST_WAITED) || !prepareTexts(assignments.pods, TEXTS_AT_ONCE)) return true;
-    this.#prepareLater(assignments.pods);
-    return false;
-  }
-
-  #prepareLater(pods: readonly PodAssignment[]): void {
-    if (this.#isPreparing) return;
-    this.#isPreparing = true;
-    setImmediate(() => {
-      this.#isPreparing = false;
-      if (prepareTexts(pods, TEXTS_AT_ONCE)) this.#prepareLater(pods);
-    }).unref();
   }
 
   // Writes a new file in place of the old one. `last`: the checkpoint before, with which the new
@@ -227,13 +210,13 @@ export class StateWriter {
 
   /**
    * Recovers the state and writes both files. Returns undefined if nothing is left of it. `rejoin`:
-   * opens the folders inside that are there now.
+   * opens the folders inside that are there now, and throws to end the wait for owners.
    */
   async recover(found: FoundState, lock: NativeLock, rejoin: () => void): Promise<Checkpoint | undefined> {
     const reader = this.reader;
     const clues = await this.#cluesOf(found, rejoin);
     if (isUnused(clues)) {
-      reader.raise(clues.highest);
+      reader.journal.raise(clues.highest);
       return undefined;
     }
     const view = reader.view(clues);
@@ -243,7 +226,7 @@ export class StateWriter {
       ...quarantine(this.folder, COPY_FILE, clues.previous),
     ]);
     // Without a good generation, processes may have read higher ones than any that is left.
-    reader.raise(Math.max(generationAfter(clues), clues.base ? 0 : Date.now()));
+    reader.journal.raise(Math.max(generationAfter(clues), clues.base ? 0 : Date.now()));
     if (view) {
       if (clues.base && !reader.isOfThisBoot(clues.base) && reader.isOfThisBoot(view))
         await archive(this.folder, clues.base);
@@ -297,7 +280,7 @@ export class StateWriter {
   }
 
   #report(message: string, quarantined: readonly string[], state: Assignments | undefined): void {
-    const { generation } = this.reader;
+    const { highest: generation } = this.reader.journal;
     const kept = (state?.pods ?? []).map(({ uid }) => uid);
     this.recoveries.push(Object.freeze({ code: 'STATE_RECOVERED', message, quarantined, generation, kept }));
   }

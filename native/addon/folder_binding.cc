@@ -453,16 +453,19 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     return Napi::Boolean::New(info.Env(), waiters_ && LockRequest::give_up(*waiters_, id));
   }
 
-  // (name, text, start and length of the lock as bigints, or undefined): makes a new, locked file
-  // with this text in the place of any other. No reader sees half of it, and a failure changes
-  // nothing.
+  // (name, text, start and length of the lock as bigints, or undefined, the generation of its seal, or
+  // undefined): makes a new, locked file with this text in the place of any other. No reader sees half of
+  // it, and a failure changes nothing.
   Napi::Value create_owner(const Napi::CallbackInfo& info) {
     Napi::Env env = info.Env();
     std::string name = to_string(info[0], "the name");
     std::string text = to_string(info[1], "the text");
     LockRange range;
     if (!info[2].IsUndefined()) range = {to_int64(info[2], "the start"), to_int64(info[3], "the length")};
-    return OwnerObject::make(env, name, unwrap(env, create_locked_file(*folder_, name, text, range)));
+    std::optional<uint64_t> generation;
+    if (!info[4].IsUndefined()) generation = to_size(info[4], "the generation");
+    UniqueFd file = unwrap(env, create_locked_file(*folder_, name, text, range, generation));
+    return OwnerObject::make(env, name, std::move(file));
   }
   Napi::Value is_owner_alive(const Napi::CallbackInfo& info) {
     Result<UniqueFd> fd = folder_->open_to_look(to_string(info[0], "the name"));

@@ -81,8 +81,8 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
       // They guard against rare events, so a full disk does not matter.
       if (!file->append_to_copy(*folder, copy, offset, text)) (void)file->copy_to(*folder, copy, kMostBytes);
       lock->set_number(number);
-      if (is_last) lock->release();
       file->show(number);
+      if (is_last) lock->release();
       return version;
     };
     // Switching to another thread and back takes longer.

@@ -2,6 +2,7 @@
 // Transactions on a state folder, step by step: what each sees, commits and leaves.
 import {
   appendFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -19,6 +20,7 @@ import type { OwnerRecord, PodAssignment } from '../../lib/account/pod-assignmen
 import { native } from '../../lib/base/native.js';
 import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';
 import { CpuSet } from '../../lib/machine/cpu-set.js';
+import { lockRange } from '../../lib/state/files/owner-locks.js';
 import { readBootId } from '../../lib/state/folder/folder.js';
 import { decodeCheckpoint, encodeCheckpoint } from '../../lib/state/format/journal.js';
 import { decodeOwnerFile } from '../../lib/state/format/owner-file.js';
@@ -31,6 +33,7 @@ import { podOf } from '../support/quiet-world.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const EMPTY = emptyAssignments(DEFAULT_SETTINGS);
+const UUID = '0f9b8a7c-1d2e-4f3a-8b4c-5d6e7f8a9b0c';
 const OPTIONS = { lockTimeoutMs: 5000, totalOn: () => 0 };
 
 const podFor = (owner: OwnerRecord, uid: string, cpu = Number(uid)): PodAssignment => ({
@@ -221,6 +224,32 @@ describe('a folder that others change', () => {
     expect(harms[0]!.message).toContain('they are on record again');
   });
 
+  it('stays as it is if a caller gives up while it would be recovered', async () => {
+    const { path, ledger, commit, persistent } = state();
+    await commit(() => withPods(persistent('1')));
+    const owners = native.Folder.open(join(path, 'owners'), false, 0o700, -1);
+    // Its owner is waited for: it seems to have written something else.
+    const owner = owners.createOwner(UUID, 'something', ...lockRange(UUID, path));
+    owner.seal(1, 1);
+    onTestFinished(() => {
+      owner.close();
+      owners.close();
+    });
+    writeFileSync(join(path, 'state.json'), 'nonsense');
+    const controller = new AbortController();
+    const options = { ...OPTIONS, signal: controller.signal };
+    const taking = errorOf(() => ledger.transact(options, async () => expect.unreachable()));
+    const isLocked = () =>
+      readFileSync('/proc/locks', 'latin1').includes(`:${statSync(join(path, 'lock')).ino} 0 0`);
+    await expect.poll(isLocked).toBe(true);
+    controller.abort(new Error('enough'));
+    expect(await taking).toMatchObject({ message: 'enough' });
+    expect(readFileSync(join(path, 'state.json'), 'utf8')).toBe('nonsense');
+    expect([ledger.recoveries, readdirSync(path).includes('quarantine')]).toEqual([[], false]);
+    owner.close();
+    expect(uidsOf((await ledger.transact(OPTIONS, async (found) => found))?.assignments)).toEqual(['1']);
+  });
+
   it('is recovered from its copy if the state is damaged, which is reported with what was put aside', async () => {
     const { path, ledger, commit } = state();
     await commit(() => EMPTY);
@@ -305,6 +334,20 @@ describe('a folder that others change', () => {
     await commit(({ pods }) => withPods(...pods, persistent('3')));
     expect(uidsOf(ledger.read()?.assignments)).toEqual(['1', '2', '3']);
     expect(ledger.recoveries[0]?.message).toContain('it is older than generation 2');
+  });
+
+  it('does not go back to an earlier state that replaces all but the folder itself', async () => {
+    const { path, ledger, commit, persistent } = state();
+    const [one, two] = [persistent('1'), persistent('2')];
+    await commit(() => withPods(one));
+    const early = readFileSync(join(path, 'state.json'));
+    await commit(() => withPods(one, two));
+    cpSync(join(path, 'owners'), join(path, 'others'), { recursive: true });
+    for (const name of ['owners', 'waiting', 'lock']) rmSync(join(path, name), { recursive: true });
+    renameSync(join(path, 'others'), join(path, 'owners'));
+    for (const name of ['state.json', 'state.copy.json']) writeFileSync(join(path, name), early);
+    expect(uidsOf((await ledger.transact(OPTIONS, async (found) => found))?.assignments)).toEqual(['1', '2']);
+    expect(readdirSync(path)).toContain('waiting');
   });
 
   it('changes no byte of a state that a newer numalign wrote', async () => {

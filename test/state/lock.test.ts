@@ -1,9 +1,9 @@
 // needs: agents
 // The lock of the state between processes: which process gets it, and the error about one that does
 // not release it.
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -53,6 +53,26 @@ async function open(lockTimeoutMs: number) {
 }
 
 describe('the lock of the state', () => {
+  it.skipIf(spawnSync('strace', ['true']).status !== 0)(
+    'is free once all that comes with a last line has happened, also what shows its generation',
+    () => {
+      const stateDir = makeStateDir('/dev/shm');
+      mkdirSync(stateDir);
+      writeFileSync(join(stateDir, 'state.json'), '');
+      const script = `${PRELUDE}
+        const journal = folder.openJournal('state.json');
+        journal.append(0, 'line', folder, folder.tryLock('lock', lockNote()), true, 'copy', 7);
+        process.exit();`;
+      const node = [process.execPath, '--input-type=module', '-e', script, stateDir];
+      const { stderr } = spawnSync('strace', ['-e', 'trace=fcntl', ...node], { encoding: 'utf8' });
+      const locks = [...stderr.matchAll(/F_OFD_SETLK, \{l_type=F_(\w+), l_whence=\w+, (.*)\}\) = 0/g)];
+      expect(locks.map(([, type, bytes]) => `${type} ${bytes}`).slice(-2)).toEqual([
+        'RDLCK l_start=0, l_len=8',
+        'UNLCK l_start=0, l_len=1',
+      ]);
+    },
+  );
+
   it('does not stay with a process that takes it again at once while another waits', async () => {
     const { stateDir } = await open(10_000);
     const openFolder = () => native.Folder.open(stateDir, false, 0o700, -1);

@@ -183,6 +183,53 @@ it('lines say the same merged and one by one, whatever is in them', () => {
   expect(wholes).toBeGreaterThan(numRuns / 2);
 });
 
+const ODD_CPUS = ['0-3', '1,3-5', '3,1', '1-1', '01', '1,1', ' 1', '1-', '3-1', '70', '65536'];
+
+/** The JSON of a value, written in another way at some of the places where that can be. */
+function spelled(value: unknown, places: ReadonlySet<number>): string {
+  let place = 0;
+  const isOther = () => places.has(place++);
+  const gap = () => (isOther() ? ' \t' : '');
+  const escaped = (text: string) =>
+    `"\\u00${text.charCodeAt(0).toString(16)}${JSON.stringify(text.slice(1)).slice(1)}`;
+  const write = (each: unknown): string => {
+    if (Array.isArray(each)) return `[${gap()}${each.map(write).join(',')}]`;
+    if (typeof each === 'string' && /^[ -~]/.test(each) && isOther()) return escaped(each);
+    if (typeof each !== 'object' || each === null)
+      return `${JSON.stringify(each)}${typeof each === 'number' && isOther() ? 'e0' : ''}${gap()}`;
+    const members = Object.entries(each).flatMap(([name, of]) => {
+      // The last one counts.
+      const before = isOther() ? [`${write(name)}:${isOther() ? '{}' : 'null'}`] : [];
+      return [...before, `${write(name)}${gap()}:${write(of)}`];
+    });
+    return `{${members.join(',')}${gap()}}`;
+  };
+  return write(value);
+}
+
+it('a grant says the same merged and alone, however its JSON is written', () => {
+  const numRuns = budget({ all: 100_000, usual: 300 });
+  let rows = 0;
+  const cpus = fc.oneof({ weight: 9, arbitrary: fc.constant('') }, fc.constantFrom(...ODD_CPUS));
+  const places = fc.uniqueArray(fc.nat(400), { maxLength: 6 }).map((each) => new Set(each));
+  fc.assert(
+    fc.property(fc.array(pods, { minLength: 1, maxLength: 3 }), cpus, places, (list, held, places) => {
+      const all = list.map(({ pod }) => {
+        const { containers = [], ...others } = pod as Record<string, any>;
+        return { ...others, containers: containers.map((each: object) => ({ ...each, held })) };
+      });
+      const head = '"line":"change","generation":2,"bootId":"boot","writtenAt":"then","memory":{}';
+      const bytes = Buffer.from(sealLine(`{${head},"pods":${spelled(all, places)}}`));
+      const expected = oneByOne(() => found(() => withLines(EMPTY, bytes)));
+      expect(found(() => withLines(EMPTY, bytes))).toStrictEqual(expected);
+      const [change] = native.mergeLines(bytes, 1) ?? [];
+      if (change && JSON.parse(change).pods.rows.some((row: unknown) => typeof row === 'string')) rows++;
+    }),
+    { numRuns },
+  );
+  expect(rows).toBeGreaterThan(numRuns / 8);
+});
+
 it('a torn line in the middle of a long file is damage', () => {
   const lines = Array.from({ length: 2000 }, (_, i) => {
     const pod = { uid: `${i}`, name: `${i}`, containers: [CONTAINER], ...POD };

@@ -52,9 +52,10 @@ const header = (generation: number, more: Partial<Header> = {}): Header => ({
 
 function newOwner() {
   const folder = {
-    createOwner: (_: string, text: string) => {
+    createOwner: (_: string, text: string, ...[, , generation]: [bigint, bigint, number]) => {
       steps.push('make');
       bytes = Buffer.from(text);
+      seal = [crc32(bytes), generation];
       isCurrent = true;
       return lock();
     },

@@ -121,8 +121,8 @@ function rebuilt(base: Checkpoint | undefined, owners: FoundOwners, more: Partia
 }
 
 /** Its grants, by their CPUs, and why it is refused. */
-function outcome(base: Checkpoint | undefined, owners: FoundOwners) {
-  const { assignments, refusal } = rebuilt(base, owners)!;
+function outcome(base: Checkpoint | undefined, owners: FoundOwners, more: Partial<Clues> = {}) {
+  const { assignments, refusal } = rebuilt(base, owners, more)!;
   const grants = assignments.pods.map(({ uid, containers }) => `${uid}: ${containers[0]!.cpus}`);
   return refusal ? [...grants, refusal.message] : grants;
 }
@@ -155,6 +155,17 @@ describe('a recovery', () => {
     const base = state(5, [pod('1')]);
     expect(outcome(base, found([file('a', 4, [pod('1', 'a', 7)])]))).toEqual(['1: 1']);
     expect(outcome(base, found([file('a', 5, [pod('1', 'a', 7)])]))).toEqual(['1: 7']);
+  });
+
+  it.each([
+    ['keeps', 'began again after it', '2026-01-02', ['1: 1', '2: 2']],
+    ['ends', 'was put back', '2026-01-01', ['1: 1']],
+  ])('%s grants of an earlier generation that are in a state which %s', (_, __, writtenAt, grants) => {
+    const owners = found([file('a', 5, [pod('1')]), file('b', 1, [pod('2', 'b'), pod('3', 'b')])]);
+    const checkpoint = { ...state(1, [pod('2', 'b'), pod('4', 'c')]), writtenAt };
+    const damaged = { kind: 'damaged', why: 'old', generation: 1, checkpoint } as const;
+    for (const file of ['found', 'previous'])
+      expect(outcome(state(5, [pod('1')]), owners, { [file]: damaged })).toEqual(grants);
   });
 
   it('keeps grants of owners whose file it does not know, and of those that may still run there', () => {

@@ -243,6 +243,28 @@ describe('a folder that was put back', () => {
   });
 });
 
+describe('a state that begins again', () => {
+  it.each([
+    ['its files', 'find "$1" -type f -delete'],
+    ['what was in its folder', 'rm -r "$1"/*'],
+  ])(
+    'without %s keeps what was granted since, also from a process that knew the state before',
+    async (_, script) => {
+      const stateDir = makeStateDir();
+      const witness = await opener(stateDir);
+      for (let i = 0; i < 3; i++) await witness.tell('release', await acquire(witness, 1));
+      shell(script, stateDir);
+      const owner = await opener(stateDir);
+      const held = await acquire(owner, 2);
+      const uids = async (agent: Agent) =>
+        (await agent.tell('grants')).map((grant: { uid: string }) => grant.uid);
+      const taken = await acquire(witness, 1);
+      expect(taken.cpus.intersects(held.cpus)).toBe(false);
+      for (const agent of [owner, witness]) expect(await uids(agent)).toEqual([held.uid, taken.uid]);
+    },
+  );
+});
+
 describe('an owner whose file was changed', () => {
   it('keeps what it holds, and what the file says now counts for nothing', async () => {
     const { stateDir, held } = await stoppedOwner(1);

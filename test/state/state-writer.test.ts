@@ -46,9 +46,9 @@ function writing({ isPlain = false, isEmpty = false } = {}) {
     },
   };
   const reader = {
-    generation: 4,
     bootId: 'this',
     journal: {
+      highest: 4,
       good: isEmpty ? undefined : good,
       cutTail: () => step('cut'),
       append: async (

@@ -12,6 +12,7 @@ import {
   type FoundState,
   type GoodState,
   highestOf,
+  inodeOf,
   judgeState,
   judgeStateSteps,
   STATE_FILE,
@@ -30,7 +31,7 @@ const HEAD_BYTES = 4096;
 
 /** Reads without a lock and never sees half a state. */
 export class JournalFollower {
-  // Shows others the highest generation that this process knows, also while the file is damaged.
+  // The file that had the name at the last look, good or not. It shows others `highest`.
   #journal: NativeJournal | undefined;
   #highest = 0;
   // The last good state and the version of the file at that time.
@@ -47,6 +48,16 @@ export class JournalFollower {
   #wholeReads = 0;
 
   constructor(private readonly folder: NativeFolder) {}
+
+  /** The highest generation that this process knows. None is used twice. */
+  get highest(): number {
+    return this.#highest;
+  }
+
+  /** Notes that generations up to this one are used. */
+  raise(generation: number): void {
+    this.#highest = Math.max(this.#highest, generation);
+  }
 
   /** The last good state read from the file. */
   get good(): GoodState | undefined {
@@ -83,7 +94,7 @@ export class JournalFollower {
     if (this.#good && this.#isQuiet && this.#journal?.isUntouched()) return this.#good;
     const version = this.folder.version(STATE_FILE);
     if (version === undefined) {
-      this.forget();
+      this.forget(this.#highest);
       return { kind: 'missing' };
     }
     if (this.#good && version === this.#version) {
@@ -104,38 +115,32 @@ export class JournalFollower {
    * with the file. Returns undefined if there is nothing to wait for.
    */
   prepare(): Promise<void> | undefined {
-    if (this.#good) return undefined;
-    if (this.#preparing) return this.#preparing;
-    let journal: NativeJournal | undefined;
+    if (this.#good || this.#preparing) return this.#preparing;
     try {
       const highest = highestOf(this.folder);
-      journal = this.#open();
-      const version = journal?.version() ?? '';
-      if (sizeOf(version) >= LONG) {
-        this.#preparing = this.#prepared(journal!, version, highest);
-        return this.#preparing;
-      }
+      const journal = this.#open();
+      if (!journal) return undefined;
+      this.#keep(journal);
+      const version = journal.version();
+      const size = sizeOf(version);
+      if (size >= LONG) this.#preparing = this.#prepared(journal.read(0).subarray(0, size), version, highest);
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
     }
-    journal?.close();
-    return undefined;
+    return this.#preparing;
   }
 
-  async #prepared(journal: NativeJournal, version: string, highest: number): Promise<void> {
+  async #prepared(bytes: Buffer, version: string, highest: number): Promise<void> {
     const forgotten = this.#forgotten;
-    let found: FoundState | undefined;
+    // A look or forget() may come in between.
+    const isCurrent = () => forgotten === this.#forgotten;
     try {
-      found = await inSlices(judgeStateSteps(journal.read(0).subarray(0, sizeOf(version)), highest));
+      const found = await inSlices(judgeStateSteps(bytes, highest));
+      if (isCurrent() && found.kind === 'good' && !found.place.hasTail) this.#noteWhole(found, version);
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
     } finally {
-      // A look or forget() may have come in between.
-      const isCurrent = forgotten === this.#forgotten;
-      if (isCurrent) this.#preparing = undefined;
-      if (isCurrent && found?.kind === 'good' && !found.place.hasTail)
-        this.#noteWhole(found, version, journal);
-      else journal.close();
+      if (isCurrent()) this.#preparing = undefined;
     }
   }
 
@@ -143,31 +148,29 @@ export class JournalFollower {
     this.#good = good;
     this.#version = version;
     this.#isQuiet = false;
-    this.#highest = Math.max(this.#highest, good.checkpoint.generation);
+    this.raise(good.checkpoint.generation);
     if (!isShown) this.#journal?.show(this.#highest);
     return good;
   }
 
-  #noteWhole(good: GoodState, version: string, journal: NativeJournal): GoodState {
+  #noteWhole(good: GoodState, version: string): GoodState {
     this.#wholeReads++;
-    const before = this.#journal;
-    this.#journal = journal;
-    this.#note(good, version);
-    // Not earlier: others may look meanwhile.
-    before?.close();
-    return good;
+    return this.#note(good, version);
   }
 
-  #close(): void {
+  #keep(journal: NativeJournal): void {
+    if (this.#highest > 0) journal.show(this.#highest);
+    // Not earlier: others may look meanwhile.
+    this.#journal?.close();
+    this.#journal = journal;
+  }
+
+  /** Forgets all it has read, but for the generation `highest`. */
+  forget(highest = 0): void {
+    this.#forgetFile();
     this.#journal?.close();
     this.#journal = undefined;
-  }
-
-  /** Forgets all it has read. */
-  forget(): void {
-    this.#forgetFile();
-    this.#close();
-    this.#highest = 0;
+    this.#highest = highest;
   }
 
   #forgetFile(): void {
@@ -224,10 +227,10 @@ export class JournalFollower {
   noteReplaced(good: GoodState | undefined, next: GoodState, version: string): void {
     if (this.#good !== good) return;
     this.#forgetFile();
-    this.#close();
-    this.#journal = this.#open();
-    if (this.#journal?.version() === version) this.#note(next, version);
-    else this.#close();
+    const journal = this.#open();
+    if (!journal) return;
+    this.#keep(journal);
+    if (journal.version() === version) this.#note(next, version);
   }
 
   // Undefined means: read the whole file.
@@ -258,8 +261,7 @@ export class JournalFollower {
     const last = withLines(good, journal.read(good.place.end));
     const next = this.#open();
     if (!next) return undefined;
-    journal.close();
-    this.#journal = next;
+    this.#keep(next);
     if (inodeOf(next.version()) !== inodeOf(version)) return undefined;
     const head = headIn(next.read(0, HEAD_BYTES));
     const { checkpoint, place } = last;
@@ -278,17 +280,16 @@ export class JournalFollower {
     this.#forgetFile();
     // Read before the file, because it is written after each commit.
     const highest = Math.max(least, highestOf(this.folder));
-    let journal: NativeJournal | undefined;
     let bytes: Buffer;
     let version: string;
     try {
-      journal = this.#open();
+      const journal = this.#open();
       if (!journal) return { kind: 'missing' };
+      this.#keep(journal);
       version = journal.version();
       // Bounded by the size of the file at open.
       bytes = journal.read(0).subarray(0, sizeOf(version));
     } catch (error) {
-      journal?.close();
       const found = whyUnreadable(this.folder, error);
       if (found === undefined) throw error;
       return found;
@@ -298,10 +299,7 @@ export class JournalFollower {
     // file.
     const copyGeneration =
       found.kind === 'good' && found.place.hasTail ? (committedIn(this.folder, COPY_FILE) ?? 0) : 0;
-    if (copyGeneration <= highest && found.kind === 'good') return this.#noteWhole(found, version, journal);
-    journal.close();
-    return copyGeneration > highest ? this.#readWhole(copyGeneration) : found;
+    if (copyGeneration > highest) return this.#readWhole(copyGeneration);
+    return found.kind === 'good' ? this.#noteWhole(found, version) : found;
   }
 }
-
-const inodeOf = (version: string) => version.slice(0, version.indexOf(':'));

@@ -78,8 +78,8 @@ interface OwnersSought {
   /** The state folder; if given, finds owners whose files were removed too. */
   readonly path?: string;
   /**
-   * Skips files that add nothing to this state, which are unlocked files of owners on record and
-   * files of earlier generations.
+   * Skips files that add nothing to this state: unlocked files of owners on record, files of earlier
+   * generations, and sealed files of this one that claim nothing.
    */
   readonly record?: StateOnRecord | undefined;
   /** If they are kept, no owner's file was removed. If all owners are found, they are from then on. */

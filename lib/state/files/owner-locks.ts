@@ -5,6 +5,7 @@ import { basename, dirname } from 'node:path';
 import { throwIfExhausted } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
+import { inodeOf } from './state-files.js';
 
 // How many hexadecimal digits of a uuid its lock shows: a lock starts below 2^60.
 const START_DIGITS = 15;
@@ -140,7 +141,7 @@ export class OwnerLocks {
    */
   areUnderNamesIn(owners: NativeFolder, uuids: readonly string[]): boolean {
     const named = uuids.filter((uuid) => this.has(uuid));
-    const inodes = new Map(named.map((name) => [startOf(name), owners.version(name)?.split(':')[0]]));
+    const inodes = new Map(named.map((name) => [startOf(name), inodeOf(owners.version(name) ?? '')]));
     const isNamed = ([start, held]: [bigint, string[]]) => held.every((inode) => inode === inodes.get(start));
     return this.#areListed && [...this.#inodes].every(isNamed);
   }

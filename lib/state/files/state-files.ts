@@ -16,7 +16,10 @@ export const EARLIER_FILE = 'state.earlier.json';
  */
 export const LOCK_FILE = 'lock';
 
-/** The size in a file's version, which reads inode:size:time. */
+/** The inode in a file's version, which reads inode:size:time. */
+export const inodeOf = (version: string) => version.slice(0, version.indexOf(':'));
+
+/** The size in it. */
 export const sizeOf = (version: string) => Number.parseInt(version.slice(version.indexOf(':') + 1), 10);
 
 export interface GoodState extends Journal {

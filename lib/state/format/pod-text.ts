@@ -86,6 +86,22 @@ export function prepareTexts(pods: readonly PodAssignment[], most: number): bool
   return missing.length > most;
 }
 
+const TEXTS_AT_ONCE = 32;
+let isPreparing = false;
+
+/** True if all these pods have texts. Else makes some of them, in each of the next turns of the event loop. */
+export function areTextsReady(pods: readonly PodAssignment[]): boolean {
+  if (!prepareTexts(pods, TEXTS_AT_ONCE)) return true;
+  if (!isPreparing) {
+    isPreparing = true;
+    setImmediate(() => {
+      isPreparing = false;
+      areTextsReady(pods);
+    }).unref();
+  }
+  return false;
+}
+
 /** The JSON of the kubelet's holdings in files. */
 export const kubeletText = (record: KubeletRecord): string =>
   textOf(record, ({ unknown, keeper: { unknown: unknownKeeper, ...keeper }, ...known }) => ({

@@ -68,13 +68,12 @@ export class OwnOwner {
 
   #createFile(): NativeOwner {
     const { uuid } = this.record;
-    const lock = this.folder.createOwner(uuid, this.#whole().toString(), ...lockRange(uuid, this.path));
-    this.#seal(lock);
-    return lock;
+    const range = lockRange(uuid, this.path);
+    return this.folder.createOwner(uuid, this.#whole().toString(), ...range, this.since);
   }
 
-  #seal(lock = this.#lock): void {
-    lock.seal(this.#fileChecksum, this.since);
+  #seal(): void {
+    this.#lock.seal(this.#fileChecksum, this.since);
   }
 
   get #fileChecksum(): number {

@@ -110,10 +110,11 @@ export function generationAfter({ found, previous, base, owners, highest }: Clue
  *   something
  */
 export function rebuild(
-  { base, owners }: Pick<Clues, 'base' | 'owners'>,
+  clues: Omit<Clues, 'highest'>,
   bootId: string,
   totalOn: TotalOn,
 ): Omit<Checkpoint, 'generation' | 'writtenAt'> | undefined {
+  const { base, owners } = clues;
   const { latest } = owners;
   const generation = base?.generation ?? 0;
   const isLater = latest !== undefined && latest.generation > (base?.generation ?? -1);
@@ -131,7 +132,7 @@ export function rebuild(
   const previous = base?.assignments ?? emptyAssignments(settings);
   const assignments = isVoid ? withoutPods(previous) : previous;
   const before = { ...assignments, settings, kubelet: kubeletOf(assignments, generation, owners) };
-  const { pods, rivals } = choosePods(before.pods, generation, owners);
+  const { pods, rivals } = choosePods(before.pods, begunAgain(clues), generation, owners);
   const memory = bookAgain(before, pods, totalOn);
   const refusal = base?.refusal ?? unknown?.error ?? refusalOf(pods, rivals, memory);
   // A grant that ends leaves its last CPUs on record by name.
@@ -139,6 +140,17 @@ export function rebuild(
   for (const { uid } of pods) uids.delete(uid);
   const { lastCpus } = removePods(before, uids);
   return { bootId, assignments: { ...before, pods, memory, lastCpus }, ...(refusal && { refusal }) };
+}
+
+// Grants of a state that began again after `base`, which only this process knows: its generations are
+// lower, but its time is later.
+function begunAgain({ found, previous, base }: Pick<Clues, 'found' | 'previous' | 'base'>) {
+  const isLater = ({ writtenAt }: Checkpoint) => base !== undefined && writtenAt > base.writtenAt;
+  return [found, previous].flatMap((file) =>
+    file.kind !== 'missing' && file.checkpoint && isLater(file.checkpoint)
+      ? file.checkpoint.assignments.pods
+      : [],
+  );
 }
 
 // The keeper writes the record into its own file before it is in the state.
@@ -151,11 +163,12 @@ function kubeletOf({ kubelet }: Assignments, generation: number, { living }: Fou
 /**
  * Chooses the grants that hold. A living owner's file matched the state whenever it was written,
  * and a grant is in the file before it is in the state. So a grant on record stays if its owner's
- * file has it. A grant that is not on record counts if its claim is of the recorded generation or
- * later: an earlier claim is on record, or was given back.
+ * file has it, and one that is `elsewhere` on record. Any other counts if its claim is of the recorded
+ * generation or later: an earlier claim is on record, or was given back.
  */
 function choosePods(
   recorded: readonly PodAssignment[],
+  elsewhere: readonly PodAssignment[],
   generation: number,
   { living, unknown }: FoundOwners,
 ) {
@@ -163,7 +176,7 @@ function choosePods(
   const rivals: [Claim, Claim][] = [];
   for (const file of living) {
     for (const pod of file.pods) {
-      const before = recorded.find(({ uid }) => uid === pod.uid);
+      const before = [...recorded, ...elsewhere].find(({ uid }) => uid === pod.uid);
       const isOnRecord = before !== undefined && isHeldBy(before, file.uuid);
       if (file.generation < generation && !isOnRecord) continue;
       const claim: Claim = { pod: file.generation < generation ? before! : pod, file, isOnRecord };

@@ -12,6 +12,8 @@
 #include <system_error>
 #include <thread>
 
+#include "core/crc32.h"
+
 namespace numalign {
 namespace {
 
@@ -149,7 +151,7 @@ Result<std::string> listed_device(const Folder& folder) {
 }
 
 Result<UniqueFd> create_locked_file(const Folder& folder, const std::string& name, std::string_view text,
-                                    LockRange range) {
+                                    LockRange range, std::optional<uint64_t> generation) {
   const std::string beside = name + ".new";
   Result<Done> done = folder.remove(beside);
   if (!done.ok()) return done.error();
@@ -166,6 +168,7 @@ Result<UniqueFd> create_locked_file(const Folder& folder, const std::string& nam
     done = syscall_error("fcntl", "cannot lock " + name + " in " + folder.path(), EAGAIN);
   } else {
     done = overwrite(fd, text);
+    if (done.ok() && generation) done = seal(fd, crc32(text), *generation);
     if (done.ok()) done = folder.move(beside, folder, name);
   }
   if (done.ok()) return file;

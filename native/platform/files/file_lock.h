@@ -33,10 +33,11 @@ Result<bool> try_lock(int fd, LockRange range = {});
 // overlayfs stat(2) tells another, so it is learnt from a lock. ENOLCK if the kernel lists none.
 Result<std::string> listed_device(const Folder& folder);
 
-// Puts a new file with this text in the place of `name`, locked before any process can see it. A
-// failure changes nothing. ENOLCK if the kernel does not list the lock of a range.
+// Puts a new file with this text in the place of `name`, locked before any process can see it, and
+// with a `generation` sealed: see seal(). A failure changes nothing. ENOLCK if the kernel does not
+// list the lock of a range.
 Result<UniqueFd> create_locked_file(const Folder& folder, const std::string& name, std::string_view text,
-                                    LockRange range = {});
+                                    LockRange range = {}, std::optional<uint64_t> generation = {});
 
 // True if another open file description holds a lock on any of these bytes (F_OFD_GETLK). The
 // descriptor may be read-only.

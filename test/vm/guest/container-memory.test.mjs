@@ -11,6 +11,7 @@ import { affinity, memoryPlacement } from '../../../dist/entries/diagnostics.js'
 import { CpuSet, openManager, pin } from '../../../dist/index.js';
 import { mountCpusetV1, unmountCpusetV1 } from './cpuset-v1.mjs';
 import * as kernel from './kernel-view.mjs';
+import { stopNumaBalancing } from './numa-balancing.mjs';
 import { newStateDir } from './state-folders.mjs';
 
 const BYTES = 32 * 2 ** 20;
@@ -26,6 +27,8 @@ const last = nodes.at(-1);
 const cpusOf = (...list) => String(CpuSet.from(list.flatMap((node) => kernel.cpusOfNode(node))));
 const put = (folder, file, text) => writeFileSync(join(folder, file), `${text}\n`);
 const mems = (folder) => kernel.read(folder, 'cpuset.mems');
+
+stopNumaBalancing();
 
 /** A process that touches memory on request; the first pages of it on `node`. */
 async function toucher(node) {

@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { affinity, memoryPlacement } from '../../../dist/entries/diagnostics.js';
 import { CpuSet, pin } from '../../../dist/index.js';
 import * as kernel from './kernel-view.mjs';
+import { stopNumaBalancing } from './numa-balancing.mjs';
 import { open } from './state-folders.mjs';
 
 // More than malloc ever keeps from earlier use (its mmap threshold ends at 32 MiB): new pages.
@@ -15,6 +16,8 @@ const wholeNodes = kernel.wholeNodes();
 const [first, last] = [wholeNodes[0], wholeNodes.at(-1)];
 const where = (buffer) => memoryPlacement(buffer).byNode;
 const touched = () => new Uint8Array(BYTES).fill(1);
+
+stopNumaBalancing();
 
 /** A grant of CPUs of these nodes, pinned for as long as `body` lasts. */
 async function pinnedOn(nodes, options, body) {

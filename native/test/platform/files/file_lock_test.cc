@@ -15,6 +15,7 @@
 #include <set>
 #include <thread>
 
+#include "core/crc32.h"
 #include "support/temporary_folder.h"
 
 namespace numalign {
@@ -153,6 +154,21 @@ TEST(FileLock, HasASealThatOutlivesOtherTexts) {
   ASSERT_TRUE(seal(file.get(), 0xffffffff, (uint64_t{1} << 52) - 1).ok());
   EXPECT_TRUE(agrees(0xffffffff));
   EXPECT_TRUE(is_locked_elsewhere(look.get(), {0x412345, 7}).value());
+}
+
+TEST(FileLock, HasASealBeforeItHasItsName) {
+  TemporaryFolder temporary;
+  auto folder = open(temporary);
+  const LockRange range = {0x412345, 7};
+  UniqueFd file = std::move(create_locked_file(*folder, "owner", "text", range, 5)).value();
+  UniqueFd look = std::move(folder->open_to_look("owner")).value();
+  EXPECT_EQ(sealed_checksum(look.get()).value(), crc32("text"));
+  // The kernel refuses a lock that ends so far behind.
+  const auto refused = create_locked_file(*folder, "owner", "another", range, uint64_t{1} << 62);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().errno_value, EOVERFLOW);
+  EXPECT_EQ(folder->read("owner", 100).value(), "text");
+  EXPECT_EQ(folder->list().value(), std::vector<std::string>{"owner"});
 }
 
 TEST(FileLock, HasASealAtAllTimes) {

@@ -265,6 +265,25 @@ TEST_F(MemberMasksTest, TellsInADryRunWhatItWouldDo) {
   EXPECT_EQ(confine_member(request).value().threads, plan.threads);
 }
 
+TEST_F(MemberMasksTest, LooksAtListedThreadsFirstAndThenAtAllOthers) {
+  Other other(all_);
+  ConfinementRequest request = off(first_);
+  request.dry_run = true;
+  const std::vector<pid_t> listed = confine_member(request).value().listed;
+  EXPECT_EQ(listed, process_threads().value());
+  const pid_t child = other.bear();
+  request.dry_run = false;
+  // The last one has started after the list, which may name threads of other processes by now.
+  test::WaitingProcess foreign;
+  request.listed = {other.tid(), foreign.pid()};
+  Confinement done = confine(request);
+  EXPECT_EQ(done.moved, threads_of_this_process());
+  EXPECT_EQ(done.changes.front().tid, other.tid());
+  EXPECT_EQ(mask(child), all_ - first_);
+  EXPECT_EQ(mask(foreign.pid()), all_);
+  EXPECT_TRUE(done.listed.empty());
+}
+
 TEST_F(MemberMasksTest, PutsAThreadBackOnItsGrantAfterTheKernelHasResetItsMask) {
   Other other(all_);
   ConfinementRequest request = off_after_reset(other, second_);
