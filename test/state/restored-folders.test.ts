@@ -156,7 +156,7 @@ describe('a folder that was put back', () => {
     inNewFiles(stateDir, backup);
     const taking = acquire(witness, 1);
     await whileLocked(stateDir);
-    shell('cd "$1"; rm -r owners; mkdir owners', stateDir);
+    shell('cd "$1"; rm -r owners; mkdir -p owners', stateDir);
     owner.process.kill('SIGCONT');
     expect((await taking).cpus.intersects(held.cpus)).toBe(false);
     expect((await witness.tell('grants')).map((grant: { uid: string }) => grant.uid)).toContain(held.uid);
