@@ -3,7 +3,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { defineConfig, rolldown } from 'rolldown';
-import { inAscii, lateParts, loader, loadingCompiled } from './scripts/bundles.mjs';
+import { importingCompiled, inAscii, lateParts, loader, loadingCompiled } from './scripts/bundles.mjs';
 import { comparingErrors } from './scripts/error-facts.mjs';
 
 const common = {
@@ -27,8 +27,15 @@ const LAYERS = {
   managers: ['opening/door'],
 };
 
+/** What the tools have besides. */
+const WORKLOAD = {
+  name: 'workload',
+  test: /\/lib\/input\/pods\/workload\.ts$/,
+  includeDependenciesRecursively: false,
+};
+
 /** The files of the layers, and what rolldown adds to these. */
-const LAYER = `(?:${Object.keys(LAYERS).join('|')}|rolldown-runtime)-`;
+const LAYER = `(?:${[...Object.keys(LAYERS), WORKLOAD.name].join('|')}|rolldown-runtime)-`;
 const IS_LAYER = new RegExp(`^${LAYER}`);
 
 /**
@@ -38,7 +45,7 @@ const IS_LAYER = new RegExp(`^${LAYER}`);
 const LATE_FILES = {
   groups: `
     cgroups: cpuset-hierarchy
-    cgroups/files: cgroup-error changes linux-version memory-nodes
+    cgroups/files: changes linux-version memory-nodes
     cgroups/groups
     enforcement: asked-masks comparison group-memory relocation
     enforcement/layout: differences facts grant-groups shared-group steps`,
@@ -154,17 +161,10 @@ const shortExports = {
 
 /**
  * Uses of a late file are calls of a function, which loads it. An entry has all that it exports at once.
- * So does import() load a layer.
  */
 const loadingLate = {
   name: 'loading-late',
   generateBundle(_, bundle) {
-    const imported = new RegExp(`\\(\\) => require\\(("\\./${LAYER}[^"]+")\\)`, 'g');
-    for (const chunk of Object.values(bundle))
-      chunk.code &&= chunk.code.replace(
-        imported,
-        '() => (require("./compiled-code.cjs").loadCompiled(module, [$1]), require($1))',
-      );
     const names = Object.keys(LATE_FILES).join('|');
     const required = new RegExp(`\\b(require_(?:${names}) = )require\\(("[^"]+")\\)`, 'g');
     const used = new RegExp(`\\b(new )?(require_(?:${names}))\\.`, 'g');
@@ -238,7 +238,15 @@ const shipped = {
   // Some files of LATE_FILES export more than an entry of the package that is in them.
   preserveEntrySignatures: 'allow-extension',
   external: /^(?!node:)[^./\0]/,
-  plugins: [lateParts(LATE), partsOfNode, inAscii, esModules, loadingLate, shortExports],
+  plugins: [
+    lateParts(LATE),
+    partsOfNode,
+    inAscii,
+    esModules,
+    importingCompiled(LAYER),
+    loadingLate,
+    shortExports,
+  ],
   output: {
     dir: 'dist',
     format: 'cjs',
@@ -254,7 +262,7 @@ const shipped = {
     },
     // A process that was started before the package was replaced must not load files of another one.
     chunkFileNames: '[name]-[hash].cjs',
-    codeSplitting: { groups: [...(await Promise.all(layers)), ...lateFiles] },
+    codeSplitting: { groups: [...(await Promise.all(layers)), ...lateFiles, WORKLOAD] },
   },
 };
 

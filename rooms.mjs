@@ -247,8 +247,9 @@ export const HOUSES = {
       ...on('systemd'),
       because: 'what numalign has made on a machine is found and removed here',
     }),
-    room('.', 177, 'the program', {
-      because: 'the installation has a part, the version needs no more, and the reaper starts a file',
+    room('.', 193, 'the program', {
+      because:
+        'the installation has a part, the version needs no more, the reaper starts a file, and run goes without the other commands',
     }),
   ],
   'packages/kubernetes/lib': [

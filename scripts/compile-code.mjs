@@ -78,14 +78,19 @@ async function usePackage(require, stateDir, program) {
   await (await pin({ cpu: 1, manager: settings })).release();
   const manager = await openManager(settings);
   const grant = await manager.acquire({ cpu: 1 });
+  require('./dist/entries/tools.cjs');
+  JSON.stringify(grant);
   grant.exec(program);
 }
 
 /** The command that ends as most do. */
-async function useCommand(require, stateDir, program) {
+async function useCommand(require, stateDir, program, loader) {
+  const filename = require.resolve('./dist/main.cjs');
+  // What the others need, without the functions that they call.
+  loader.loadCompiled({ filename }, ['./program.cjs']);
   const options = ['--cpus', '1', '--reserved', '0', '--beside-kubelet', '--state-dir', stateDir];
-  process.argv = [process.execPath, require.resolve('./dist/main.cjs'), 'run', ...options, '--', program];
-  require('./dist/main.cjs');
+  process.argv = [process.execPath, filename, 'run', ...options, '--', program];
+  require(filename);
 }
 
 function write(folder, loader, compilers) {
@@ -112,5 +117,5 @@ else if (started === file) {
   writeFileSync(program, '#!/dev/null\n', { mode: 0o755 });
   const use = existsSync(join(folder, 'dist/main.cjs')) ? useCommand : usePackage;
   // Where something fails, what was called until then is compiled.
-  await use(require, join(temporary, 'state'), program).catch(() => {});
+  await use(require, join(temporary, 'state'), program, loader).catch(() => {});
 }

@@ -2,7 +2,7 @@
 // of the command's modules can be loaded safely.
 import { createRequire } from 'node:module';
 
-const require = createRequire(import.meta.url);
+const require = createRequire(import.meta.filename);
 
 /** Why the command cannot run, for people. */
 export interface LibraryRefusal {

@@ -25,6 +25,8 @@ if (refusal) {
   void import('./reap.js').then(({ reap }) => reap(folder!));
 } else if (!printsVersion(process.argv)) {
   void import('./terminal/start.js').then(({ start }) =>
-    start(async () => (await import('./program.js')).runProgram),
+    start(
+      async () => (flag === 'run' ? await import('./run-alone.js') : await import('./program.js')).runProgram,
+    ),
   );
 }

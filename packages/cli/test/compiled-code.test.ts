@@ -87,10 +87,9 @@ class Installed {
   }
 }
 
-const OF_COMMAND = ['main.cjs', 'program.cjs', 'rolldown-runtime', 'shared', 'start'];
+const OF_COMMAND = ['main.cjs', 'rolldown-runtime', 'run'];
 const OF_LIBRARY = [
   'common',
-  'groups',
   'index.cjs',
   'managers',
   'requests',
@@ -106,9 +105,7 @@ describe('the command', () => {
     expect(installed.runScripts()).toMatchObject({ status: 0, stderr: '' });
     const { status, compiled } = installed.runRefused();
     expect(status).toBe(126);
-    expect(compiled).toEqual(
-      [...OF_LIBRARY.filter((name) => !/cjs|workload/.test(name)), 'program.cjs', 'shared'].sort(),
-    );
+    expect(compiled).toEqual([...OF_LIBRARY.filter((name) => !name.endsWith('.cjs')), 'run'].sort());
   });
 
   it('loads no more for a run than it needs', () => {

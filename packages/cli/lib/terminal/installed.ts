@@ -13,7 +13,7 @@ export interface Launcher {
 /** Node, and the command line that runs now. */
 export function installedLauncher(): Launcher {
   // Found by the package's name, which works from any of its files.
-  const manifest = createRequire(import.meta.url).resolve('@numalign/cli/package.json');
+  const manifest = createRequire(import.meta.filename).resolve('@numalign/cli/package.json');
   return { node: process.execPath, main: join(manifest, '../dist/main.cjs') };
 }
 
