@@ -48,7 +48,7 @@ const LATE_FILES = {
     cgroups/files: changes linux-version memory-nodes
     cgroups/groups
     enforcement: asked-masks comparison group-memory relocation
-    enforcement/layout: differences facts grant-groups shared-group steps`,
+    enforcement/layout: cpusets differences facts grant-groups shared-group steps`,
   kubelet: `
     input: kubelet-configuration
     input/pods: qos-class
@@ -64,25 +64,29 @@ const LATE_FILES = {
     admission: plan planner
     admission/grants: admit-all attachment resize shared-child shared-membership substitute transfer
     adoption
-    changes: adjuster answer carry-out conduct defragment growth-waits move-grant move-target shrink-grants
-    decision: booking claims rejection resized-pod resource-explanations
+    changes: adjuster answer carry-out conduct defragment growth-waits move-grant move-target moved-room
+    changes: shrink-grants
+    children: child-variables
+    decision: booking claims explanation rejection resized-pod resource-explanations
     decision/changes
     decision/cpus: parts
     decision/devices: device-hints device-resources
     decision/flags: kubelet-flags
-    decision/joint: choice-text joint-rules score
+    decision/joint: choice-text joint-rules nodes-ahead score
     decision/memory: hugepages-taken
     grants: empty-grant empty-part facts
-    kubelet: kubelet-export kubelet-import kubelet-pods kubelet-states
+    kubelet: kubelet-conflict kubelet-export kubelet-facts kubelet-import kubelet-pods kubelet-states
     kubelet/record: kubelet-holdings record-kubelet
-    machine: hugepages
+    machine: cpu-nodes hugepages
     pools
+    processes: named-processes
     quiet: kernel-work look machine-quieter outcome plan record writing
-    quiet/kernel: cpu-mask cpufreq file-setting idle-states kernel-files mask-setting network-queues
+    quiet/kernel: irqbalance-client cpu-mask cpufreq file-setting idle-states kernel-files mask-setting network-queues
     quiet/parts
     quiet/resctrl
-    reconcile: repair thread-drift
-    state: memory-store turns
+    reconcile: fallen-levels repair thread-drift
+    state: memory-store turns until
+    state/files: put-aside
     threads: followers placement thread-move worker`,
 };
 
@@ -228,6 +232,8 @@ const partsOfNode = {
 const LATE = {
   'node:crypto': ['createHash', 'randomUUID'],
   'node:fs/promises': ['readFile'],
+  'node:os': ['availableParallelism', 'freemem', 'release', 'uptime'],
+  'node:timers/promises': ['setTimeout'],
 };
 
 // CommonJS: what could not be loaded, such as for want of a file descriptor, can be loaded later. Node

@@ -23,6 +23,7 @@ interface ModuleClass {
 const Modules = process.getBuiltinModule('node:module') as unknown as ModuleClass;
 
 let nodeSize: number | undefined;
+let last: { readonly loaders: readonly unknown[]; readonly node: string } | undefined;
 
 /**
  * Where a package keeps what this Node has compiled, if Node itself loads the modules here. V8 does not
@@ -30,13 +31,19 @@ let nodeSize: number | undefined;
  */
 export function compiledFolder(packageFolder: string): string {
   const { _extensions, prototype } = Modules;
-  nodeSize ??= statSync(process.execPath).size;
   // Tools that look at code replace one of these: theirs has another text, and that another length.
   const loaders = [prototype._compile, _extensions['.js'], _extensions['.cjs']];
-  const { version, arch } = process;
-  const node = `${version}-${arch}-${nodeSize}`;
-  return join(packageFolder, 'compiled', `${node}-${loaders.join('').length}`);
+  if (!last?.loaders.every((loader, i) => loader === loaders[i])) {
+    nodeSize ??= statSync(process.execPath).size;
+    const { version, arch } = process;
+    last = { loaders, node: `${version}-${arch}-${nodeSize}-${loaders.join('').length}` };
+  }
+  return `${packageFolder}/compiled/${last.node}`;
 }
+
+/** The file of `path` beside a module. A first join() takes Node longer than the rest of it. */
+const fileBeside = (module: string, path: string) =>
+  path.startsWith('./') ? dirname(module) + path.slice(1) : join(dirname(module), path);
 
 /** Whether something else may want to see this code loaded or run, or is to run it. */
 function isUnusual(): boolean {
@@ -48,7 +55,7 @@ function isUnusual(): boolean {
     env.NODE_V8_COVERAGE !== undefined ||
     (process as { sourceMapsEnabled?: boolean }).sourceMapsEnabled !== false ||
     // Policies of Node 20 compare modules with their checksums.
-    /-policy\b/.test([...execArgv, env.NODE_OPTIONS].join(' '))
+    [...execArgv, env.NODE_OPTIONS].join(' ').includes('-policy')
   );
 }
 
@@ -103,7 +110,7 @@ function compiledCode(file: string, { sum }: Source): Buffer | undefined {
   const folder = trustedFolder();
   if (folder === undefined) return undefined;
   const room = scratch ?? Buffer.allocUnsafeSlow(MOST_BYTES);
-  const size = addonFor().readCode(join(folder, `${basename(file)}.bin`), file, sum, room);
+  const size = addonFor().readCode(`${folder}/${basename(file)}.bin`, file, sum, room);
   return size === undefined ? undefined : room.subarray(0, size);
 }
 
@@ -118,7 +125,7 @@ function exportsOf(file: string): unknown {
 
 /** The require() of a module: what has been loaded is found without looking for its file. */
 const requireOf = (file: string) => (id: string) =>
-  exportsOf(join(dirname(file), id)) ?? Modules.createRequire(file)(id);
+  exportsOf(fileBeside(file, id)) ?? Modules.createRequire(file)(id);
 
 /**
  * Loads a module as require() does.
@@ -175,7 +182,7 @@ export function loadCompiled(parent: Module, paths: readonly string[]): void {
     if (!isOfNode(parent)) return;
     scratch ??= Buffer.allocUnsafeSlow(MOST_BYTES);
     for (const path of paths) {
-      const file = join(dirname(parent.filename), path);
+      const file = fileBeside(parent.filename, path);
       if (isRejected || Modules._cache[file]) continue;
       const source = sourceOf(file);
       const code = compiledCode(file, source);
@@ -196,7 +203,7 @@ export function loadEntry(file: string): unknown {
   try {
     // Where no compiled code is, other tools may want to see the entry too.
     if (!Modules._cache[file] && !isUnusual() && trustedFolder() !== undefined) {
-      const filename = join(import.meta.dirname, 'compiled-code.cjs');
+      const filename = `${import.meta.dirname}/compiled-code.cjs`;
       const exports = { loadCompiled, loadLater };
       Modules._cache[filename] ??= Object.assign(new Modules(filename), { filename, loaded: true, exports });
       loadModule(file, undefined, sourceOf(file));
@@ -217,7 +224,7 @@ const lateModules = new Map<string, () => unknown>();
 export function loadLater(parent: Module, path: string): () => unknown {
   // A module of a bundle has no file. The addon cannot be bundled either, which says so first.
   if (!parent.filename) return () => parent.require(path);
-  const file = join(dirname(parent.filename), path);
+  const file = fileBeside(parent.filename, path);
   const known = lateModules.get(file);
   if (known) return known;
   let fd = isOfNode(parent) ? unlessThrown(() => openSync(file, FLAGS)) : undefined;

@@ -86,6 +86,9 @@ export function podsOfBoth(before: Pods, after: Pods): Pods {
 const recent: WeakRef<Pods>[] = [];
 const MOST_RECENT = 4;
 
+// So few pods with one change between them have nothing to derive from.
+const FEW = 2;
+
 let functions = 0;
 
 // The id of the latest: looking at a weak reference takes longer.
@@ -131,9 +134,10 @@ export function oncePerPods<T extends object>(
     const { answers } = knownOf(pods);
     let answer = answers[number] as T | undefined;
     if (!answer) {
-      answer = (update && follow(pods)) ?? find(pods);
+      const isFollowed = update && pods.length > FEW;
+      answer = (isFollowed && follow(pods)) || find(pods);
       answers[number] = answer;
-      if (update) note(pods);
+      if (isFollowed) note(pods);
     }
     return answer;
   };

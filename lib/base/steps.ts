@@ -1,5 +1,5 @@
 // Steps: long work in parts, and many calls in a row, with turns of the event loop in between.
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate } from 'node:timers';
 
 /** Work that can pause at each yield, and its result. */
 export type Steps<T> = Generator<void, T, void>;
@@ -8,6 +8,9 @@ export type Steps<T> = Generator<void, T, void>;
 const SLICE_MS = 1;
 // How long calls in a row may keep it waiting.
 const CALLS_S = 0.004;
+
+/** After the next turn of the event loop. That of node:timers/promises takes a module of Node more. */
+export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Does the work without a pause. */
 export function finish<T>(steps: Steps<T>): T {

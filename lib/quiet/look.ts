@@ -1,8 +1,8 @@
 // Look: the kernel settings that concern quiet grants, and their values now. Changes nothing.
-import { setImmediate as turn } from 'node:timers/promises';
 import type { QuietSetting } from '../account/assignments.js';
 import type { QuietPart } from '../account/pod-assignment.js';
 import { errorName } from '../base/codes/errno.js';
+import { nextTurn } from '../base/steps.js';
 import type { Topology } from '../machine/topology.js';
 import { cpusOfDemands, demandsFor, type QuietDemand } from './kernel/demands.js';
 import type { KernelFiles } from './kernel/kernel-files.js';
@@ -95,7 +95,7 @@ export async function lookAtSettings(facts: QuietFacts): Promise<Look> {
     } catch (error) {
       unread.push({ part, setting, reason: reasonOf(error) });
     }
-    if (++count % SETTINGS_AT_ONCE === 0) await turn();
+    if (++count % SETTINGS_AT_ONCE === 0) await nextTurn();
   }
   return { found, unread, hidden: hiddenOf(facts) };
 }

@@ -1,6 +1,6 @@
 // Writes values to settings of the kernel, and reads them back.
-import { setImmediate as turn } from 'node:timers/promises';
 import { errorName } from '../base/codes/errno.js';
+import { nextTurn } from '../base/steps.js';
 import type { Setting } from './kernel/setting.js';
 import { SETTINGS_AT_ONCE } from './look.js';
 import type { Change } from './plan.js';
@@ -15,7 +15,7 @@ export async function writeAll(changes: readonly Change[]): Promise<WriteRefusal
   for (const [i, { setting, target }] of changes.entries()) {
     const refusal = await write(setting, target);
     if (refusal) refusals.set(setting, refusal);
-    if ((i + 1) % SETTINGS_AT_ONCE === 0) await turn();
+    if ((i + 1) % SETTINGS_AT_ONCE === 0) await nextTurn();
   }
   return refusals;
 }

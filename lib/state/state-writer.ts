@@ -1,5 +1,4 @@
 // StateWriter: commits the next state, and recovers a damaged one. Every method REQUIRES the lock.
-import { constants } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
@@ -29,9 +28,6 @@ import { type Clues, generationAfter, isUnused } from './owners/recovery.js';
 import type { StateReader } from './state-reader.js';
 import type { StateRecovered } from './store.js';
 
-// An errno number: Node has no name for it.
-const { ESTALE } = constants.errno;
-
 // An owner may be writing its file outside a transaction.
 const OWNER_READS = 5;
 // An owner learns from the kernel that its file was removed, but its event loop may be busy.
@@ -42,6 +38,8 @@ const OWNER_READ_PAUSE_MS = 10;
 // Appended lines are merged once they are longer than the whole state and than this, so that each
 // byte is rewritten about once.
 const LEAST_TO_COMPACT = 1 << 18;
+// The first commit of a process merges fewer: programs that start after it have to read them all.
+const FIRST = 1 / 4;
 
 // Pods from a file have no text yet. Texts are made in parts between turns of the event loop, up to
 // a limit on the file's length.
@@ -62,9 +60,9 @@ function quarantineFolder(folder: NativeFolder, name: string): void {
 
 // Errors that a new file avoids: the old one is closed to this user, removed or replaced, or the
 // kernel may have dropped unwritten data.
-const isFileAtFault = ({ syscall, errno, errnoName }: NumalignError) =>
+const isFileAtFault = ({ syscall, errnoName }: NumalignError) =>
   syscall === 'fdatasync' ||
-  (syscall === 'open' && (errno === ESTALE || /^E(ACCES|PERM|NOENT|LOOP|ISDIR|NXIO)$/.test(errnoName ?? '')));
+  (syscall === 'open' && /^E(ACCES|PERM|NOENT|LOOP|ISDIR|NXIO|STALE)$/.test(errnoName ?? ''));
 
 /** What the commit of a state needs. */
 interface CommitRequest {
@@ -90,6 +88,7 @@ export class StateWriter {
   // True if a power cut may undo the last commit.
   #isUnsynced = false;
   #hasMended = false;
+  #hasCommitted = false;
   // Owners that have not written their lost files although this process has waited.
   #silent: readonly string[] = [];
   #isPreparing = false;
@@ -123,6 +122,7 @@ export class StateWriter {
       // If a power cut undoes the commit, this number shows it.
       use.lock.setNumber(generation);
     }
+    this.#hasCommitted = true;
     settle?.(true);
     reader.noteCommitted(checkpoint);
     const { good } = reader.journal;
@@ -140,7 +140,7 @@ export class StateWriter {
     const change = isWhole || !good ? undefined : changeText(good.checkpoint, checkpoint);
     if (!good || change === undefined) return this.#replace(checkpoint, undefined, use);
     const sealed = sealText(change);
-    const isLong = isDue(good.place) && this.#isPrepared(good);
+    const isLong = isDue(good.place, this.#hasCommitted ? 1 : FIRST) && this.#isPrepared(good);
     if (isLong) return this.#beginNext(checkpoint, { good, ...sealed }, use);
     if (this.#isUnsynced) return this.#replace(checkpoint, { good, ...sealed }, use);
     try {

@@ -23,6 +23,7 @@ import {
 import { sealLine, sealText } from '../../lib/state/format/sealed-json.js';
 import { changeText } from '../../lib/state/format/state-change.js';
 import { Ledger } from '../../lib/state/ledger.js';
+import { Agent } from '../support/agent.js';
 import { kubeletRecord, kubeletRecords } from '../support/kubelet-records.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { membersOf, ownerMembersOf } from '../support/state-text.js';
@@ -82,6 +83,24 @@ describe('a commit', () => {
     expect(linesOf(manager).length).toBeLessThan(5);
     expect(membersOf(manager.stateDir).pods).toMatchObject([{ name: 'stays' }]);
     expect(readFileSync(join(manager.stateDir, 'state.copy.json'))).toEqual(readFileSync(fileOf(manager)));
+  });
+
+  it('that is the first of a process merges a quarter as many', async () => {
+    const manager = await open();
+    const { stateDir } = manager;
+    await manager.acquire({ cpu: 1, owner: 'persistent', name: 'stays' });
+    while (statSync(fileOf(manager)).size < 2 ** 16 + 2 ** 12) {
+      const grant = await manager.acquire({ cpu: 1, owner: 'persistent', name: 'x'.repeat(200) });
+      await grant.release();
+    }
+    expect(linesOf(manager).length).toBeGreaterThan(50);
+    const program = new Agent();
+    await program.tell('open', { stateDir, simulate: MACHINE });
+    await program.tell('acquire', { cpu: 1, name: 'comes' });
+    expect(linesOf(manager).length).toBeLessThan(5);
+    expect(membersOf(stateDir).pods).toMatchObject([{ name: 'stays' }, { name: 'comes' }]);
+    await program.tell('acquire', { cpu: 1 });
+    expect(linesOf(manager).length).toBeGreaterThan(1);
   });
 
   it('is in the copy too', async () => {

@@ -1,6 +1,5 @@
 // Errors of a state folder, in terms of the folder that the user chose.
 import { statSync } from 'node:fs';
-import { constants } from 'node:os';
 import { dirname } from 'node:path';
 import { kernelError, NumalignError, reworded } from '../../base/errors.js';
 import { mountOf } from '../../cgroups/files/mounts.js';
@@ -41,11 +40,8 @@ export function whyNoFolder(path: string): string {
     : `it is below ${file}, which is not a folder: name another`;
 }
 
-// Errno numbers: Node has no names for some of them.
-const { EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS, ESTALE } = constants.errno;
-
 const NO_FILE = 'it is not an ordinary file';
-const NO_LOCKS: readonly number[] = [EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS];
+const NO_LOCKS = ['EINVAL', 'ENOLCK', 'ENOTSUP', 'ENOSYS'];
 
 // Explains an errno of the folder, or of a file in it, to the user who chose the folder. Adds the
 // folder to an error of a file's contents.
@@ -65,11 +61,10 @@ export function explain<E>(path: string, error: E): E | NumalignError {
     EROFS: 'its file system is read-only: use a folder elsewhere',
     EISDIR: NO_FILE,
     ENXIO: NO_FILE,
+    ESTALE: 'the file of its lock was removed while it was locked, and another process may have the lock now',
   };
-  if (error.syscall === 'fcntl' && NO_LOCKS.includes(error.errno ?? 0)) return noLocksError(path, error);
-  const stale =
-    'the file of its lock was removed while it was locked, and another process may have the lock now';
-  const cause = error.errno === ESTALE ? stale : reasons[error.errnoName ?? ''];
+  if (error.syscall === 'fcntl' && NO_LOCKS.includes(error.errnoName ?? '')) return noLocksError(path, error);
+  const cause = reasons[error.errnoName ?? ''];
   const reason = typeof cause === 'function' ? cause() : cause;
   if (reason === undefined) return error;
   // The message of an error inside the folder names its file.
