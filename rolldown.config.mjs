@@ -3,7 +3,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { defineConfig, rolldown } from 'rolldown';
-import { importingCompiled, inAscii, lateParts, loader, loadingCompiled } from './scripts/bundles.mjs';
+import { inAscii, lateParts, loader, loadingCompiled } from './scripts/bundles.mjs';
 import { comparingErrors } from './scripts/error-facts.mjs';
 
 const common = {
@@ -165,10 +165,17 @@ const shortExports = {
 
 /**
  * Uses of a late file are calls of a function, which loads it. An entry has all that it exports at once.
+ * So does import() load a layer.
  */
 const loadingLate = {
   name: 'loading-late',
   generateBundle(_, bundle) {
+    const imported = new RegExp(`\\(\\) => require\\(("\\./${LAYER}[^"]+")\\)`, 'g');
+    for (const chunk of Object.values(bundle))
+      chunk.code &&= chunk.code.replace(
+        imported,
+        '() => (require("./compiled-code.cjs").loadCompiled(module, [$1]), require($1))',
+      );
     const names = Object.keys(LATE_FILES).join('|');
     const required = new RegExp(`\\b(require_(?:${names}) = )require\\(("[^"]+")\\)`, 'g');
     const used = new RegExp(`\\b(new )?(require_(?:${names}))\\.`, 'g');
@@ -244,15 +251,7 @@ const shipped = {
   // Some files of LATE_FILES export more than an entry of the package that is in them.
   preserveEntrySignatures: 'allow-extension',
   external: /^(?!node:)[^./\0]/,
-  plugins: [
-    lateParts(LATE),
-    partsOfNode,
-    inAscii,
-    esModules,
-    importingCompiled(LAYER),
-    loadingLate,
-    shortExports,
-  ],
+  plugins: [lateParts(LATE), partsOfNode, inAscii, esModules, loadingLate, shortExports],
   output: {
     dir: 'dist',
     format: 'cjs',

@@ -37,19 +37,6 @@ export const loadingCompiled = (filesOf) => (chunk) => {
   return paths.length === 0 ? '' : `require('${up}/compiled-code.cjs').${call};`;
 };
 
-/** import() of a file of the bundle whose path `pattern` matches loads it from compiled code, too. */
-export const importingCompiled = (pattern) => ({
-  name: 'importing-compiled',
-  generateBundle(_, bundle) {
-    const imported = new RegExp(`\\(\\) => require\\(("\\./${pattern}[^"]*")\\)`, 'g');
-    for (const chunk of Object.values(bundle))
-      chunk.code &&= chunk.code.replace(
-        imported,
-        '() => (require("./compiled-code.cjs").loadCompiled(module, [$1]), require($1))',
-      );
-  },
-});
-
 /** The file that loads compiled code: it needs no other, and each package has it. */
 export const loader = {
   input: { 'compiled-code': fileURLToPath(new URL('../lib/compiled-code.ts', import.meta.url)) },

@@ -3,7 +3,7 @@
 // need is imported where they need it. CommonJS starts sooner than ES modules.
 import { readFileSync } from 'node:fs';
 import { defineConfig } from 'rolldown';
-import { importingCompiled, inAscii, lateParts, loader, loadingCompiled } from '../../scripts/bundles.mjs';
+import { inAscii, lateParts } from '../../scripts/bundles.mjs';
 
 // Every command needs them.
 const OTHERS = ['commander', 'picocolors'];
@@ -68,8 +68,8 @@ const partsOfNode = {
   },
 };
 
-const SHARED = '(?:run|shared)-';
-const compiledOf = ({ imports }) => imports.filter((name) => new RegExp(`^${SHARED}`).test(name));
+// main.ts loads these at once.
+const AT_ONCE = ['run', 'shared'];
 
 const command = {
   input: {
@@ -79,26 +79,18 @@ const command = {
   },
   // What else the package depends on stays where npm puts it.
   external: (id) => /^[^./]/.test(id) && !isBundled(id) && !isLate(id),
-  plugins: [
-    lateParts(LATE),
-    loadingLess,
-    inAscii,
-    partsOfNode,
-    importingCompiled(`(?:${SHARED}|program)`),
-    notices,
-  ],
+  plugins: [lateParts(LATE), loadingLess, inAscii, partsOfNode, notices],
   platform: 'node',
   transform: { target: 'es2022' },
   output: {
     dir: 'dist',
     format: 'cjs',
     comments: false,
-    banner: loadingCompiled(compiledOf),
     // Compiled code cannot import().
     dynamicImportInCjs: false,
     sourcemap: true,
     // A process that was started before the package was replaced must not load files of another one.
-    chunkFileNames: '[name]-[hash].cjs',
+    chunkFileNames: ({ name }) => (AT_ONCE.includes(name) ? '[name].cjs' : '[name]-[hash].cjs'),
     entryFileNames: '[name].cjs',
     // One file for what `run` needs, and one for all else that several of them have, but for pictures,
     // which few commands draw.
@@ -112,4 +104,4 @@ const command = {
   },
 };
 
-export default defineConfig([command, loader]);
+export default defineConfig(command);

@@ -87,7 +87,7 @@ class Installed {
   }
 }
 
-const OF_COMMAND = ['main.cjs', 'rolldown-runtime', 'run'];
+const OF_COMMAND = ['main.cjs', 'rolldown-runtime', 'run.cjs'];
 const OF_LIBRARY = [
   'common',
   'index.cjs',
@@ -105,14 +105,14 @@ describe('the command', () => {
     expect(installed.runScripts()).toMatchObject({ status: 0, stderr: '' });
     const { status, compiled } = installed.runRefused();
     expect(status).toBe(126);
-    expect(compiled).toEqual([...OF_LIBRARY.filter((name) => !name.endsWith('.cjs')), 'run'].sort());
+    expect(compiled).toEqual([...OF_LIBRARY.filter((name) => !name.endsWith('.cjs')), 'run.cjs'].sort());
   });
 
   it('loads no more for a run than it needs', () => {
     const { status, files, compiled } = new Installed().runRefused();
     expect([status, compiled]).toEqual([126, []]);
     expect(files.filter((name) => !/\.(node|json)$/.test(name))).toEqual(
-      [...OF_COMMAND, ...OF_LIBRARY, 'compiled-code.cjs', 'compiled-code.cjs'].sort(),
+      [...OF_COMMAND, ...OF_LIBRARY, 'compiled-code.cjs'].sort(),
     );
   });
 
