@@ -66,7 +66,6 @@ const LATE_FILES = {
     adoption
     changes: adjuster answer carry-out conduct defragment growth-waits move-grant move-target moved-room
     changes: shrink-grants
-    children: child-variables
     decision: booking claims explanation rejection resized-pod resource-explanations
     decision/changes
     decision/cpus: parts
