@@ -13,13 +13,12 @@ export interface Launcher {
 
 /** Node, and the command line that runs now. */
 export function installedLauncher(): Launcher {
-  const beside = join(import.meta.dirname, 'main.cjs');
-  return { node: process.execPath, main: existsSync(beside) ? beside : mainByName() };
+  const main = join(import.meta.dirname, 'main.cjs');
+  if (existsSync(main)) return { node: process.execPath, main };
+  // By the package's name, which works from any of its files, but takes Node two milliseconds.
+  const manifest = createRequire(import.meta.filename).resolve('@numalign/cli/package.json');
+  return { node: process.execPath, main: join(manifest, '../dist/main.cjs') };
 }
-
-/** Found by the package's name, which works from any of its files, but takes Node two milliseconds. */
-const mainByName = () =>
-  join(createRequire(import.meta.filename).resolve('@numalign/cli/package.json'), '../dist/main.cjs');
 
 /** The absolute path where a shell finds a program; its name if there is none. */
 export function programPath(name: string): string {

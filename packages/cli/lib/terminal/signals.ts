@@ -67,8 +67,7 @@ export async function pause(seconds: number, signal: AbortSignal): Promise<boole
 
 /** The exit code with which shells report a death by signal. */
 export function exitCodeOf(signal: NodeJS.Signals): number {
-  const { constants } = process.getBuiltinModule('node:os');
-  return 128 + constants.signals[signal];
+  return 128 + process.getBuiltinModule('node:os').constants.signals[signal];
 }
 
 /**
