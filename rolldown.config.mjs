@@ -27,8 +27,15 @@ const LAYERS = {
   managers: ['opening/door'],
 };
 
+/** What the tools have besides. */
+const WORKLOAD = {
+  name: 'workload',
+  test: /\/lib\/input\/pods\/workload\.ts$/,
+  includeDependenciesRecursively: false,
+};
+
 /** The files of the layers, and what rolldown adds to these. */
-const LAYER = `(?:${Object.keys(LAYERS).join('|')}|rolldown-runtime)-`;
+const LAYER = `(?:${[...Object.keys(LAYERS), WORKLOAD.name].join('|')}|rolldown-runtime)-`;
 const IS_LAYER = new RegExp(`^${LAYER}`);
 
 /**
@@ -38,7 +45,7 @@ const IS_LAYER = new RegExp(`^${LAYER}`);
 const LATE_FILES = {
   groups: `
     cgroups: cpuset-hierarchy
-    cgroups/files: cgroup-error changes linux-version memory-nodes
+    cgroups/files: changes linux-version memory-nodes
     cgroups/groups
     enforcement: asked-masks comparison group-memory relocation
     enforcement/layout: cpusets differences facts grant-groups shared-group steps`,
@@ -59,7 +66,6 @@ const LATE_FILES = {
     adoption
     changes: adjuster answer carry-out conduct defragment growth-waits move-grant move-target moved-room
     changes: shrink-grants
-    children: child-variables
     decision: booking claims explanation rejection resized-pod resource-explanations
     decision/changes
     decision/cpus: parts
@@ -260,7 +266,7 @@ const shipped = {
     },
     // A process that was started before the package was replaced must not load files of another one.
     chunkFileNames: '[name]-[hash].cjs',
-    codeSplitting: { groups: [...(await Promise.all(layers)), ...lateFiles] },
+    codeSplitting: { groups: [...(await Promise.all(layers)), ...lateFiles, WORKLOAD] },
   },
 };
 

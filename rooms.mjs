@@ -214,8 +214,9 @@ export const HOUSES = {
     room('.', 360, 'looks at the state, the handler, and the entries'),
   ],
   'packages/cli/lib': [
-    room('terminal', 575, 'output, signals and errors of commands', {
-      because: 'what other programs call a command or flag leads to it, from a table',
+    room('terminal', 580, 'output, signals and errors of commands', {
+      because:
+        'what other programs call a command or flag leads to it, from a table; a reaper has the command from beside its own file',
     }),
     room('arguments', 1150, 'arguments and files of commands', {
       because:
@@ -247,8 +248,9 @@ export const HOUSES = {
       ...on('systemd'),
       because: 'what numalign has made on a machine is found and removed here',
     }),
-    room('.', 177, 'the program', {
-      because: 'the installation has a part, the version needs no more, and the reaper starts a file',
+    room('.', 204, 'the program', {
+      because:
+        'the installation has a part, the version needs no more, the reaper starts a file, run goes without the other commands, and the library is found sooner than Node finds it',
     }),
   ],
   'packages/kubernetes/lib': [

@@ -1,4 +1,4 @@
-// Code that V8 compiled when the package was installed: reading that takes a third of the time that
+// Code that V8 compiled when a package was installed: reading that takes a third of the time that
 // compiling does. It is trusted as the code itself is. Without it, or where anything is unusual, Node
 // loads the modules as it loads all others.
 import type { Module } from 'node:module';
@@ -66,15 +66,10 @@ let addon: NativeCode | undefined;
 
 /** It reads modules sooner than Node does, and has checksums without all streams of Node. */
 function addonFor(): NativeCode {
-  const open = (folder: string) => openAddon(folder) as NativeCode | undefined;
-  addon ??= open(dirname(import.meta.dirname)) ?? open(numalignFolder());
+  addon ??= openAddon(dirname(import.meta.dirname)) as NativeCode | undefined;
   if (!addon) throw new Error('there is no addon');
   return addon;
 }
-
-// Another package has no addon of its own.
-const numalignFolder = () =>
-  dirname(Modules.createRequire(import.meta.filename).resolve('numalign/package.json'));
 
 /** The source in this file, in the function. */
 export function readSource(fd: number): Source {
@@ -96,10 +91,9 @@ let scratch: Buffer | undefined;
 
 const trustedFolders = new Set<string>();
 
-/** Where compiled code is; undefined if others may have written it, or there is none. */
-function trustedFolder(): string | undefined {
-  // The folder of this file is dist/.
-  const folder = compiledFolder(dirname(import.meta.dirname));
+/** Where the compiled code of a folder dist/ is; undefined if others may have written it, or there is none. */
+function trustedFolder(dist: string): string | undefined {
+  const folder = compiledFolder(dirname(dist));
   if (!trustedFolders.has(folder) && !addonFor().isTrustedFolder(folder)) return undefined;
   trustedFolders.add(folder);
   return folder;
@@ -107,7 +101,7 @@ function trustedFolder(): string | undefined {
 
 /** The compiled code of this source, as of the one in `file`; undefined where there is none. */
 function compiledCode(file: string, { sum }: Source): Buffer | undefined {
-  const folder = trustedFolder();
+  const folder = trustedFolder(dirname(file));
   if (folder === undefined) return undefined;
   const room = scratch ?? Buffer.allocUnsafeSlow(MOST_BYTES);
   const size = addonFor().readCode(`${folder}/${basename(file)}.bin`, file, sum, room);
@@ -123,9 +117,15 @@ function exportsOf(file: string): unknown {
   return known?.loaded ? known.exports : undefined;
 }
 
-/** The require() of a module: what has been loaded is found without looking for its file. */
-const requireOf = (file: string) => (id: string) =>
-  exportsOf(fileBeside(file, id)) ?? Modules.createRequire(file)(id);
+/**
+ * The require() of a module: what has been loaded is found without looking for its file, and this package
+ * without its manifest. Node takes two milliseconds to read the `exports` of one.
+ */
+const requireOf = (file: string) => (id: string) => {
+  const [isEntry, name] = /^numalign(?:\/(\w+))?$/.exec(id) ?? [];
+  if (isEntry) return loadEntry(`${import.meta.dirname}/${name ? `entries/${name}` : 'index'}.cjs`);
+  return exportsOf(fileBeside(file, id)) ?? Modules.createRequire(file)(id);
+};
 
 /**
  * Loads a module as require() does.
@@ -202,7 +202,7 @@ export function loadCompiled(parent: Module, paths: readonly string[]): void {
 export function loadEntry(file: string): unknown {
   try {
     // Where no compiled code is, other tools may want to see the entry too.
-    if (!Modules._cache[file] && !isUnusual() && trustedFolder() !== undefined) {
+    if (!Modules._cache[file] && !isUnusual() && trustedFolder(import.meta.dirname) !== undefined) {
       const filename = `${import.meta.dirname}/compiled-code.cjs`;
       const exports = { loadCompiled, loadLater };
       Modules._cache[filename] ??= Object.assign(new Modules(filename), { filename, loaded: true, exports });

@@ -41,11 +41,13 @@ export function compileCode(root = dirname(dirname(file))) {
 }
 
 /**
- * What V8 compiles of the files that loadCompiled() and loadLater() are to load from now on, and their
- * sources.
+ * What V8 compiles of the package's files that loadCompiled() and loadLater() are to load from now on, and
+ * their sources.
  */
-function compilersOf(loader, { cache }) {
+function compilersOf(loader, { cache }, folder) {
   const compilers = new Map();
+  const { loadCompiled, loadLater } = loader;
+  const isOwn = ({ filename }) => filename.startsWith(`${folder}/dist/`);
   const load = (parent, path) => {
     const file = join(dirname(parent.filename), path);
     if (cache[file]) return;
@@ -58,9 +60,11 @@ function compilersOf(loader, { cache }) {
     setFlagsFromString('--lazy');
   };
   loader.loadCompiled = (parent, paths) => {
-    for (const path of paths) load(parent, path);
+    if (!isOwn(parent)) loadCompiled(parent, paths);
+    else for (const path of paths) load(parent, path);
   };
   loader.loadLater = (parent, path) => {
+    if (!isOwn(parent)) return loadLater(parent, path);
     // Once this program has ended, also what it has not come to.
     process.prependListener('exit', () => load(parent, path));
     return () => {
@@ -84,14 +88,19 @@ async function usePackage(require, stateDir, program) {
   await (await pin({ cpu: 1, manager: settings })).release();
   const manager = await openManager(settings);
   const grant = await manager.acquire({ cpu: 1 });
+  require('./dist/entries/tools.cjs');
+  JSON.stringify(grant);
   grant.exec(program);
 }
 
 /** The command that ends as most do. */
-async function useCommand(require, stateDir, program) {
+async function useCommand(require, stateDir, program, loader) {
+  const filename = require.resolve('./dist/main.cjs');
   const options = ['--cpus', '1', '--reserved', '0', '--beside-kubelet', '--state-dir', stateDir];
-  process.argv = [process.execPath, require.resolve('./dist/main.cjs'), 'run', ...options, '--', program];
-  require('./dist/main.cjs');
+  process.argv = [process.execPath, filename, 'run', ...options, '--', program];
+  require(filename);
+  // What the others need, without the functions that they call.
+  loader.loadCompiled({ filename }, ['./shared.cjs', './program.cjs']);
 }
 
 function write(folder, loader, compilers) {
@@ -111,12 +120,12 @@ const [, started, folder, mode, temporary] = process.argv;
 if (started === file && mode !== APART) compileCode(resolve(folder));
 else if (started === file) {
   const require = createRequire(join(folder, 'package.json'));
-  const loader = require('./dist/compiled-code.cjs');
-  const compilers = compilersOf(loader, require);
+  const loader = require(join(dirname(dirname(file)), 'dist/compiled-code.cjs'));
+  const compilers = compilersOf(loader, require, folder);
   process.on('exit', () => write(loader.compiledFolder(folder), loader, compilers));
   const program = join(temporary, 'program');
   writeFileSync(program, '#!/dev/null\n', { mode: 0o755 });
   const use = existsSync(join(folder, 'dist/main.cjs')) ? useCommand : usePackage;
   // Where something fails, what was called until then is compiled.
-  await use(require, join(temporary, 'state'), program).catch(() => {});
+  await use(require, join(temporary, 'state'), program, loader).catch(() => {});
 }

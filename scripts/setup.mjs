@@ -56,7 +56,7 @@ function javascript() {
 }
 
 function compiledCode(folder, entry) {
-  const inputs = [entry, 'compiled-code.cjs'].map((name) => join(folder, 'dist', name));
+  const inputs = [join(folder, 'dist', entry), 'dist/compiled-code.cjs'];
   const scripts = ['scripts/compile-code.mjs'];
   step(
     `compiled-${entry}`,

@@ -3,7 +3,7 @@
 // need is imported where they need it. CommonJS starts sooner than ES modules.
 import { readFileSync } from 'node:fs';
 import { defineConfig } from 'rolldown';
-import { inAscii, lateParts, loader, loadingCompiled } from '../../scripts/bundles.mjs';
+import { inAscii, lateParts } from '../../scripts/bundles.mjs';
 
 // Every command needs them.
 const OTHERS = ['commander', 'picocolors'];
@@ -48,19 +48,28 @@ const loadingLess = {
 // `numalign run` needs none of these before the program takes its place.
 const LATE = {
   'node:child_process': ['spawn', 'spawnSync'],
+  'node:diagnostics_channel': ['subscribe', 'unsubscribe'],
   'node:crypto': ['createHash', 'randomUUID', 'timingSafeEqual'],
   'node:fs/promises': ['copyFile', 'link', 'mkdir', 'open', 'readFile', 'rename', 'rm', 'writeFile'],
   'node:net': ['isIP', 'isIPv4', 'isIPv6'],
+  'node:timers/promises': ['setTimeout'],
   'node:tty': ['isatty'],
 };
 
 const isLate = (id) => id.replace('\0', '') in LATE;
 
-// What start() loads next is as large as what all share.
-const compiledOf = ({ fileName, imports }) => [
-  ...imports.filter((name) => name.startsWith('shared-')),
-  ...(fileName.startsWith('start-') ? ['program.cjs'] : []),
-];
+/** Parts of Node: require() in compiled code takes longer. */
+const partsOfNode = {
+  name: 'parts-of-node',
+  generateBundle(_, bundle) {
+    const part = 'globalThis.process.getBuiltinModule($1)';
+    for (const chunk of Object.values(bundle))
+      chunk.code &&= chunk.code.replace(/\brequire\(("node:[^"]+")\)/g, part);
+  },
+};
+
+// main.ts loads these at once.
+const AT_ONCE = ['run', 'shared'];
 
 const command = {
   input: {
@@ -70,23 +79,24 @@ const command = {
   },
   // What else the package depends on stays where npm puts it.
   external: (id) => /^[^./]/.test(id) && !isBundled(id) && !isLate(id),
-  plugins: [lateParts(LATE), loadingLess, inAscii, notices],
+  plugins: [lateParts(LATE), loadingLess, inAscii, partsOfNode, notices],
   platform: 'node',
   transform: { target: 'es2022' },
   output: {
     dir: 'dist',
     format: 'cjs',
     comments: false,
-    banner: loadingCompiled(compiledOf),
     // Compiled code cannot import().
     dynamicImportInCjs: false,
     sourcemap: true,
     // A process that was started before the package was replaced must not load files of another one.
-    chunkFileNames: '[name]-[hash].cjs',
+    chunkFileNames: ({ name }) => (AT_ONCE.includes(name) ? '[name].cjs' : '[name]-[hash].cjs'),
     entryFileNames: '[name].cjs',
-    // One file for all that several of them have, but for pictures, which few commands draw.
+    // One file for what `run` needs, and one for all else that several of them have, but for pictures,
+    // which few commands draw.
     codeSplitting: {
       groups: [
+        { name: 'run', test: /\/lib\/(?:run-alone|terminal\/start)\.ts$/, priority: 2 },
         { name: 'shared', test: (id) => !isPicture(id), minShareCount: 2, priority: 1 },
         { name: 'picture', test: isPicture },
       ],
@@ -94,4 +104,4 @@ const command = {
   },
 };
 
-export default defineConfig([command, loader]);
+export default defineConfig(command);

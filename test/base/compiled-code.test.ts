@@ -325,7 +325,7 @@ describe('the code of the package', () => {
         for (const [key, value] of Object.entries(require(name))) result.push(imported[i][key] === value);
       });
       view.close();`);
-    expect(used).toEqual([...LAYERS, 'views'].sort());
+    expect(used).toEqual([...LAYERS, 'views', 'workload'].sort());
     expect(result.length).toBeGreaterThan(30);
     expect(result).not.toContain(false);
   });

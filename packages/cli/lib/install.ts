@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 
 try {
-  const library = dirname(createRequire(import.meta.url).resolve('numalign/package.json'));
+  const library = dirname(createRequire(import.meta.filename).resolve('numalign/package.json'));
   const script = join(library, 'scripts/compile-code.mjs');
   spawnSync(process.execPath, [script, dirname(import.meta.dirname)], { stdio: 'ignore' });
 } catch {

@@ -1,8 +1,9 @@
 // The library numalign that the command finds: of the release that the command is built for, or none
 // of the command's modules can be loaded safely.
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
-const require = createRequire(import.meta.url);
+const require = createRequire(import.meta.filename);
 
 /** Why the command cannot run, for people. */
 export interface LibraryRefusal {
@@ -34,6 +35,21 @@ function versionIn(path: string): string | undefined {
 /** The command's own version. */
 export const version = versionIn('../package.json')!;
 
+/** Its folder where Node looks for it; undefined if its files are elsewhere, such as in an archive. */
+const folder = require.resolve
+  .paths('numalign')
+  ?.map((each) => `${each}/numalign`)
+  .find((each) => existsSync(`${each}/package.json`));
+
 /** Of this command, and the library that it finds. */
 export const refusalHere = (): LibraryRefusal | undefined =>
-  refusalOf(version, versionIn('numalign/package.json'));
+  refusalOf(version, versionIn(`${folder ?? 'numalign'}/package.json`));
+
+/** Loads files of the command as V8 has compiled them, if the library can. */
+export function loadCompiled(files: readonly string[]): void {
+  try {
+    require(`${folder}/dist/compiled-code.cjs`).loadCompiled(require.cache[import.meta.filename], files);
+  } catch {
+    // require() loads them, or says why not.
+  }
+}

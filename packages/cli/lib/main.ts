@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // The command's entry. It imports nothing of numalign before it knows that this is the right one.
 import { writeSync } from 'node:fs';
-import { refusalHere, version } from './library.js';
+import { loadCompiled, refusalHere, version } from './library.js';
 
 /** Prints the version, if that is all that is asked for. False if the program has to do it. */
 function printsVersion([, , ...args]: readonly string[]): boolean {
@@ -24,7 +24,9 @@ if (refusal) {
 } else if (flag === '--reap') {
   void import('./reap.js').then(({ reap }) => reap(folder!));
 } else if (!printsVersion(process.argv)) {
+  const isRun = flag === 'run';
+  loadCompiled(['./run.cjs', ...(isRun ? [] : ['./shared.cjs', './program.cjs'])]);
   void import('./terminal/start.js').then(({ start }) =>
-    start(async () => (await import('./program.js')).runProgram),
+    start(async () => (isRun ? await import('./run-alone.js') : await import('./program.js')).runProgram),
   );
 }

@@ -1,7 +1,7 @@
 // needs: documents
 // What the command loads for what is asked of it, and from where.
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -87,10 +87,9 @@ class Installed {
   }
 }
 
-const OF_COMMAND = ['main.cjs', 'program.cjs', 'rolldown-runtime', 'shared', 'start'];
+const OF_COMMAND = ['main.cjs', 'rolldown-runtime', 'run.cjs'];
 const OF_LIBRARY = [
   'common',
-  'groups',
   'index.cjs',
   'managers',
   'requests',
@@ -106,16 +105,14 @@ describe('the command', () => {
     expect(installed.runScripts()).toMatchObject({ status: 0, stderr: '' });
     const { status, compiled } = installed.runRefused();
     expect(status).toBe(126);
-    expect(compiled).toEqual(
-      [...OF_LIBRARY.filter((name) => !/cjs|workload/.test(name)), 'program.cjs', 'shared'].sort(),
-    );
+    expect(compiled).toEqual([...OF_LIBRARY.filter((name) => !name.endsWith('.cjs')), 'run.cjs'].sort());
   });
 
   it('loads no more for a run than it needs', () => {
     const { status, files, compiled } = new Installed().runRefused();
     expect([status, compiled]).toEqual([126, []]);
     expect(files.filter((name) => !/\.(node|json)$/.test(name))).toEqual(
-      [...OF_COMMAND, ...OF_LIBRARY, 'compiled-code.cjs', 'compiled-code.cjs'].sort(),
+      [...OF_COMMAND, ...OF_LIBRARY, 'compiled-code.cjs'].sort(),
     );
   });
 
@@ -152,6 +149,37 @@ describe('the command', () => {
     );
     expect([status, stdout]).toEqual([0, expect.stringContaining('CPU')]);
     expect(compiled).toContain('program.cjs');
+  });
+
+  it('finds what it needs of numalign where the exports of the package have it', () => {
+    const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+      exports: Record<string, { require?: { default: string } }>;
+    };
+    const dist = join(ROOT, 'packages/cli/dist');
+    const code = ['run.cjs', 'shared.cjs', 'program.cjs'].map((name) =>
+      readFileSync(join(dist, name), 'utf8'),
+    );
+    const names = new Set(code.join('').match(/(?<=require\("numalign)[^"]*/g));
+    expect(names.size).toBeGreaterThan(2);
+    for (const name of names) {
+      const file = name === '' ? './dist/index.cjs' : `./dist/entries${name}.cjs`;
+      expect(exports[`.${name}`]!.require!.default).toBe(file);
+    }
+  });
+
+  it('is found with the library in a folder of NODE_PATH', () => {
+    const installed = new Installed();
+    const elsewhere = join(installed.folder, 'elsewhere');
+    mkdirSync(elsewhere);
+    renameSync(join(installed.packages, 'numalign'), join(elsewhere, 'numalign'));
+    const program = join(installed.packages, '@numalign/cli/dist/main.cjs');
+    const run = (env: NodeJS.ProcessEnv) =>
+      spawnSync(process.execPath, [program, 'status', '--state-dir', join(installed.folder, 'state')], {
+        encoding: 'utf8',
+        env: { ...process.env, ...env },
+      });
+    expect(run({ NODE_PATH: elsewhere })).toMatchObject({ status: 0, stderr: '' });
+    expect(run({})).toMatchObject({ status: 1, stderr: expect.stringContaining('[ERR_LIBRARY_MISSING]') });
   });
 
   it('works where its script cannot find the library, or write', () => {

@@ -1,7 +1,6 @@
 // Signals between the process that started numalign and the command that it runs.
 import type { ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { constants } from 'node:os';
 import { setTimeout } from 'node:timers/promises';
 import { parseProcStat } from 'numalign/tools';
 
@@ -68,7 +67,7 @@ export async function pause(seconds: number, signal: AbortSignal): Promise<boole
 
 /** The exit code with which shells report a death by signal. */
 export function exitCodeOf(signal: NodeJS.Signals): number {
-  return 128 + constants.signals[signal];
+  return 128 + process.getBuiltinModule('node:os').constants.signals[signal];
 }
 
 /**

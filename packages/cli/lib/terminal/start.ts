@@ -34,10 +34,11 @@ function guardStreams(): void {
   });
 }
 
-// Devices such as /dev/null have 1 as their major number.
+// Devices such as /dev/null have 1 as their major number. With numbers in place of bigints, Node would take
+// the type of a pipe here for that of the next path that require() resolves, and leave its links in it.
 function mayBeTerminal(fd: number): boolean {
-  const stats = fstatSync(fd);
-  return stats.isCharacterDevice() && stats.rdev >> 8 !== 1;
+  const stats = fstatSync(fd, { bigint: true });
+  return stats.isCharacterDevice() && stats.rdev >> 8n !== 1n;
 }
 
 // Node takes some milliseconds to make a stream, which a command that prints nothing does not need.
