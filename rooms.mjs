@@ -157,10 +157,10 @@ export const HOUSES = {
   ],
   'native/platform': [
     room('.', 40, 'what all system calls share'),
-    room('files', 1682, 'locks, journals, notices and files of code', {
+    room('files', 1722, 'locks, journals, notices and files of code', {
       ...on('containers'),
       because:
-        'all owners’ files are looked at in one call, which a call for each took five times as long for; the file that a look at an owner has open is read, instead of opened again; a waiter hears that it is next; closing a watch waits elsewhere; the names of owners’ files and modules are looked at here, which took Node longer',
+        'all owners’ files are looked at in one call, which a call for each took five times as long for; the file that a look at an owner has open is read, instead of opened again; a waiter hears that it is next; a turn stays while its thread is ready but has no CPU, for lack of which a third of all turns ended early; closing a watch waits elsewhere; the names of owners’ files and modules are looked at here, which took Node longer',
     }),
     room('discovery', 1530, 'hwloc, PCI devices, memory, CPU events', {
       ...on('4-nodes-pci', 'cpu-holes', 'cpu-only-node', 'memory-tiers'),

@@ -16,6 +16,7 @@ function lockOf() {
   const world = {
     isFree: false,
     refuses: undefined as Error | undefined,
+    commits: 0,
     text: '0000000000000003\n17 other\n',
   };
   const tries: (boolean | undefined)[] = [];
@@ -37,6 +38,7 @@ function lockOf() {
     },
     giveUp: (request: number) => void givenUp.push(request),
     read: () => Buffer.from(world.text),
+    version: () => `1:${world.commits}:1`,
   } as unknown as NativeFolder;
   const lock = new StateLock(PATH, folder, prepare);
   return { world, tries, gives, nexts, prepare, givenUp, released, lockBy, lock };
@@ -75,7 +77,7 @@ describe('the lock of a state', () => {
   it('is tried past the turnstile now and then, by the first request alone', async () => {
     const { lock, world, tries, givenUp } = lockOf();
     const [waiting, second] = [lock.take({ ...OPTIONS, lockTimeoutMs: 9000 }), lock.take(OPTIONS)];
-    vi.advanceTimersByTime(500);
+    vi.advanceTimersByTime(510);
     expect(tries).toEqual([undefined, true, true]);
     world.isFree = true;
     vi.advanceTimersByTime(250);
@@ -93,6 +95,21 @@ describe('the lock of a state', () => {
     await waiting;
     nexts[0]!();
     expect(prepare).toHaveBeenCalledTimes(1);
+  });
+
+  it('is not tried past the turnstile while others commit, whose lines are read meanwhile', async () => {
+    const { lock, world, tries, prepare } = lockOf();
+    const waiting = lock.take({ ...OPTIONS, lockTimeoutMs: 9000 });
+    world.isFree = true;
+    for (const [looks, wait] of [250, 240, 240].entries()) {
+      vi.advanceTimersByTime(wait);
+      world.commits++;
+      vi.advanceTimersByTime(10);
+      expect([tries.length, prepare.mock.calls.length]).toEqual([1, looks + 1]);
+    }
+    vi.advanceTimersByTime(250);
+    await waiting;
+    expect(tries).toEqual([undefined, true]);
   });
 
   it('goes back if it comes after the request was given up', async () => {
@@ -140,7 +157,7 @@ describe('the lock of a state', () => {
     gives[1]!(refusal(37));
     expect(await second).toMatchObject(explained);
     world.refuses = refusal(37);
-    vi.advanceTimersByTime(250);
+    vi.advanceTimersByTime(260);
     expect(await waiting).toMatchObject(explained);
     expect(thrownBy(() => lock.take(OPTIONS))).toMatchObject(explained);
   });

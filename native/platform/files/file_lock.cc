@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <system_error>
 #include <thread>
@@ -120,6 +122,37 @@ class Condition {
 
  private:
   pthread_cond_t condition_;
+};
+
+// The thread that asks for a lock, as others see it. It may be ready to run, but without a CPU.
+class Asker {
+ public:
+  Asker() : tid_(static_cast<pid_t>(syscall(SYS_gettid))) {
+    if (pthread_getcpuclockid(pthread_self(), &clock_) != 0) clock_ = CLOCK_THREAD_CPUTIME_ID;
+  }
+  // True if it is ready to run, and has had a CPU for less than this since the first look.
+  bool lacks_cpu(std::chrono::nanoseconds least) {
+    timespec used{};
+    if (!is_ready() || clock_gettime(clock_, &used) != 0) return false;
+    const auto run = std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+    if (!first_run_) first_run_ = run;
+    return run - *first_run_ < least;
+  }
+  // The next look is a first one.
+  void forget() { first_run_.reset(); }
+
+ private:
+  bool is_ready() const {
+    std::ifstream file("/proc/self/task/" + std::to_string(tid_) + "/stat");
+    std::string line;
+    std::getline(file, line);
+    const size_t name_end = line.rfind(')');
+    return name_end != std::string::npos && line.compare(name_end, 3, ") R") == 0;
+  }
+
+  pid_t tid_;
+  clockid_t clock_;
+  std::optional<std::chrono::nanoseconds> first_run_;
 };
 
 // Counts forks in a child that goes on without exec: its descriptors are copies of its parent's.
@@ -242,6 +275,7 @@ void HeldLock::set_number(uint64_t number) {
 
 void HeldLock::release() {
   if (!open_.fd.valid()) return;
+  file_->released_ = std::chrono::steady_clock::now();
   file_->is_held_ = false;
   // Does not close the descriptor, because a child before its exec may have a copy.
   if (open_.forks == forks && lock_bytes(open_.fd.get(), kLockByte, F_UNLCK, false).ok())
@@ -267,8 +301,9 @@ bool LockTurn::is_on() const {
   return file_ && file_->steps_left() > 0 && std::chrono::steady_clock::now() < until_;
 }
 
-std::chrono::steady_clock::time_point LockTurn::next_look() const {
-  return std::min(until_, std::chrono::steady_clock::now() + limits_.idle);
+std::chrono::steady_clock::time_point LockTurn::idle_at() const {
+  const auto used = file_->is_held() ? std::chrono::steady_clock::now() : file_->released_.load();
+  return used + limits_.idle;
 }
 
 void LockTurn::end() {
@@ -337,15 +372,22 @@ Result<Done> LockFile::enter(LockTurn& turn, const OnNext& on_next) {
   if (!opened.ok()) return opened.error();
   turn.open_ = std::move(opened).value();
   turn.has_waited_ = false;
+  const int fd = turn.open_.fd.get();
+  // At once while the process before has its turn, so that this one is ready at the end of it.
+  auto tell = [&, is_told = false]() mutable {
+    if (!is_told && on_next) on_next();
+    is_told = true;
+  };
   for (LockRange byte : {kTurnstileByte, kTurnByte}) {
-    Result<bool> entered = lock_bytes(turn.open_.fd.get(), byte, F_WRLCK, false);
+    Result<bool> entered = lock_bytes(fd, byte, F_WRLCK, false);
     if (entered.ok() && !entered.value()) {
       turn.has_waited_ = true;
-      entered = lock_bytes(turn.open_.fd.get(), byte, F_WRLCK, true);
+      if (byte.start == kTurnByte.start) tell();
+      entered = lock_bytes(fd, byte, F_WRLCK, true);
     }
     if (!entered.ok()) return lock_error(entered.error());
+    if (turn.has_waited_) tell();
   }
-  if (turn.has_waited_ && on_next) on_next();
   return Done{};
 }
 
@@ -396,6 +438,7 @@ struct LockQueue::State {
   std::deque<Request> requests;
   bool running = false;
   bool ends_turn = false;
+  std::optional<Asker> asker;
 };
 
 LockQueue::LockQueue(std::shared_ptr<LockFile> file, TurnLimits limits) : state_(std::make_shared<State>()) {
@@ -413,6 +456,7 @@ LockQueue::~LockQueue() {
 
 Result<uint64_t> LockQueue::wait(Deliver deliver, LockFile::OnNext on_next) {
   std::lock_guard lock(state_->mutex);
+  state_->asker.emplace();
   if (!state_->running) {
     try {
       std::thread(run, state_).detach();
@@ -467,11 +511,16 @@ void LockQueue::run(std::shared_ptr<State> state) {
     }
     // Others wait while this process may want the lock again, and does.
     const auto is_called = [&] { return state->ends_turn || !state->requests.empty(); };
-    for (int seen = 0; turn.is_on() && !is_called();) {
-      const int left = state->file->steps_left();
-      if (left == seen && !state->file->is_held()) break;
-      seen = left;
-      state->changed.wait_until(state->mutex, turn.next_look(), is_called);
+    while (turn.is_on() && !is_called()) {
+      auto look = turn.idle_at();
+      const auto now = std::chrono::steady_clock::now();
+      if (look > now) {
+        state->asker->forget();
+      } else {
+        if (!state->asker->lacks_cpu(state->limits.idle)) break;
+        look = now + state->limits.idle;
+      }
+      state->changed.wait_until(state->mutex, std::min(look, turn.until()), is_called);
     }
     if (state->ends_turn || state->requests.empty()) turn.end();
     if (state->requests.empty()) {

@@ -74,8 +74,9 @@ struct LockDescriptor {
 // How long a turn is, see LockTurn.
 struct TurnLimits {
   int steps = 32;
-  std::chrono::steady_clock::duration time = std::chrono::milliseconds(10);
-  // It ends if its process does not take the lock for this long.
+  // Enough for all steps, so that turns are alike.
+  std::chrono::steady_clock::duration time = std::chrono::milliseconds(25);
+  // It ends if its process does not take the lock for this long, though it has a CPU.
   std::chrono::steady_clock::duration idle = std::chrono::milliseconds(1);
 };
 
@@ -89,8 +90,9 @@ class LockTurn {
   LockTurn& operator=(const LockTurn&) = delete;
   ~LockTurn() { end(); }
   bool is_on() const;
-  // When to look whether the process has used its turn meanwhile. REQUIRES: is_on()
-  std::chrono::steady_clock::time_point next_look() const;
+  // When the process has not used its turn for too long, unless it does meanwhile. REQUIRES: is_on()
+  std::chrono::steady_clock::time_point idle_at() const;
+  std::chrono::steady_clock::time_point until() const { return until_; }
   // Lets others go on. In a forked child, closes only the child's copy.
   void end();
 
@@ -158,7 +160,7 @@ class LockFile : public std::enable_shared_from_this<LockFile> {
   // How often this process may still take the lock in its turn.
   int steps_left() const { return steps_left_; }
   bool is_held() const { return is_held_; }
-  // Called on the waiting thread when only the holder is left before it, if others were too.
+  // Called on the waiting thread when it is next in line, if others were before it.
   using OnNext = std::function<void()>;
   // Blocks until the lock is free, behind earlier waiters unless the turn is on. If there were some,
   // the turn begins, in which try_lock() passes those that wait.
@@ -187,6 +189,8 @@ class LockFile : public std::enable_shared_from_this<LockFile> {
   LockDescriptor spare_;  // not locked; guarded by the mutex
   std::atomic<int> steps_left_ = 0;
   std::atomic<bool> is_held_ = false;
+  // When it was released last.
+  std::atomic<std::chrono::steady_clock::time_point> released_{};
 };
 
 // Waits for the lock of one file, behind earlier waiters. A thread blocks in the kernel, or sleeps

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -406,7 +407,7 @@ class LockTurnTest : public testing::Test {
     holder->release();
     first.get_future().get().release();
     HeldLock lock = second.get_future().get();
-    (void)later_.wait(deliver(taken_later_));
+    (void)later_.wait(deliver(taken_later_), [this] { is_next_.set_value(); });
     wait_for_blocked(*folder_, 1);
     return lock;
   }
@@ -418,6 +419,7 @@ class LockTurnTest : public testing::Test {
   std::shared_ptr<const Folder> folder_ = open(temporary_);
   std::shared_ptr<LockFile> turn_file_;
   Taken taken_later_;
+  std::promise<void> is_next_;
   std::future<HeldLock> later_result_ = taken_later_.get_future();
   // Last, as they must not outlive what they deliver to.
   LockQueue first_{lock_file(open(temporary_))};
@@ -461,6 +463,58 @@ TEST_F(LockTurnTest, StaysWhileItsProcessHoldsTheLock) {
   HeldLock lock = begin_holding({.steps = 16, .time = 1h, .idle = 1ms});
   std::this_thread::sleep_for(50ms);
   EXPECT_GT(turn_file_->steps_left(), 0);
+}
+
+TEST_F(LockTurnTest, IsUnusedOnlyFromTheReleaseOn) {
+  HeldLock lock = begin_holding({.steps = 16, .time = 1h, .idle = 50ms});
+  std::this_thread::sleep_for(75ms);
+  const auto released = std::chrono::steady_clock::now();
+  lock.release();
+  EXPECT_TRUE(is_taken_later(30s));
+  EXPECT_GE(std::chrono::steady_clock::now() - released, 50ms);
+}
+
+TEST_F(LockTurnTest, EndsIfItsProcessIsBusyWithSomethingElse) {
+  begin({.steps = 16, .time = 1h, .idle = 1ms});
+  const auto end = std::chrono::steady_clock::now() + 30s;
+  while (!is_taken_later(0ms)) ASSERT_LT(std::chrono::steady_clock::now(), end);
+}
+
+TEST_F(LockTurnTest, StaysWhileItsProcessIsReadyButHasNoCpu) {
+  cpu_set_t allowed, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  CPU_ZERO(&one);
+  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; cpu++)
+    if (CPU_ISSET(cpu, &allowed)) CPU_SET(cpu, &one);
+  std::atomic<bool> is_over = false;
+  std::promise<void> has_turn;
+  const auto spin = [&] {
+    while (!is_over) continue;
+  };
+  // Gets next to nothing of the CPU beside the other one.
+  std::thread asker([&] {
+    begin({.steps = 16, .time = 1h, .idle = 40ms});
+    const sched_param none{};
+    EXPECT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+    EXPECT_EQ(sched_setscheduler(0, SCHED_IDLE, &none), 0);
+    has_turn.set_value();
+    spin();
+  });
+  std::thread other([&] {
+    EXPECT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+    spin();
+  });
+  has_turn.get_future().get();
+  EXPECT_FALSE(is_taken_later(200ms));
+  is_over = true;
+  asker.join();
+  other.join();
+}
+
+TEST_F(LockTurnTest, IsWhenTheNextInLineGetsReady) {
+  begin();
+  EXPECT_EQ(is_next_.get_future().wait_for(30s), std::future_status::ready);
+  EXPECT_FALSE(is_taken_later(0ms));
 }
 
 TEST_F(LockTurnTest, EndsThoughAChildHasACopyOfItsDescriptor) {
