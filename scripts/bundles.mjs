@@ -37,7 +37,7 @@ export const loadingCompiled = (filesOf) => (chunk) => {
   return paths.length === 0 ? '' : `require('${up}/compiled-code.cjs').${call};`;
 };
 
-/** The file that loads compiled code: it needs no other, and each package has it. */
+/** The file that loads compiled code: it needs no other. */
 export const loader = {
   input: { 'compiled-code': fileURLToPath(new URL('../lib/compiled-code.ts', import.meta.url)) },
   platform: 'node',

@@ -9,7 +9,7 @@ import type { TransactOptions } from './store.js';
 // How often a waiter looks whether it may take a free lock out of turn: if nothing is committed for
 // a while. In a live crowd it would take steps from another's turn.
 const PASS_MS = 250;
-const QUIET_MS = 10;
+const QUIET_MS = 5;
 
 export class StateLock {
   // The requests of this environment that wait, in order.
@@ -57,8 +57,7 @@ export class StateLock {
       const giveUp = (reason: unknown) => settle(() => reject(reason));
       // A stopped waiter must not keep all others from a free lock.
       const take = () => {
-        const [first] = this.#waiting;
-        if (first !== settle) return;
+        if (!isFirst()) return;
         try {
           const lock = folder.tryLock(LOCK_FILE, note, true);
           if (lock) settle(() => resolve(lock));
@@ -66,9 +65,11 @@ export class StateLock {
           settle(() => reject(explain(this.path, error)));
         }
       };
+      const isFirst = () => settle === this.#waiting.values().next().value;
       const version = () => unlessRefused(() => folder.version(STATE_FILE));
       let quiet: NodeJS.Timeout | undefined;
       const pass = setInterval(() => {
+        if (!isFirst()) return;
         // Falls behind by less than a whole file.
         this.prepare();
         const before = version();

@@ -19,7 +19,7 @@ import { explain, explaining } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import { checkHoldings } from './format/holdings-check.js';
 import { encodeJournal, type JournalPlace } from './format/journal.js';
-import { areTextsReady, forgetPodTexts } from './format/pod-text.js';
+import { areTextsReady, forgetPodTexts, TEXTS_AT_ONCE } from './format/pod-text.js';
 import { type SealedText, sealText } from './format/sealed-json.js';
 import { changeText } from './format/state-change.js';
 import type { Owners } from './owners/owners.js';
@@ -137,10 +137,12 @@ export class StateWriter {
     const change = isWhole || !good ? undefined : changeText(good.checkpoint, checkpoint);
     if (!good || change === undefined) return this.#replace(checkpoint, undefined, use);
     const sealed = sealText(change);
+    const { pods } = good.checkpoint.assignments;
+    const isEarly = !this.#hasCommitted && pods.length <= TEXTS_AT_ONCE;
     // Without its texts, a new file would block the event loop.
-    const areReady = () => isDue(good.place, MOST_WAITED) || areTextsReady(good.checkpoint.assignments.pods);
-    const isLong = isDue(good.place, this.#hasCommitted ? 1 : FIRST);
-    if (isLong && areReady()) return this.#beginNext(checkpoint, { good, ...sealed }, use);
+    const areReady = () => isDue(good.place, MOST_WAITED) || areTextsReady(pods);
+    if (isDue(good.place, isEarly ? FIRST : 1) && areReady())
+      return this.#beginNext(checkpoint, { good, ...sealed }, use);
     if (this.#isUnsynced) return this.#replace(checkpoint, { good, ...sealed }, use);
     try {
       journal.cutTail();

@@ -89,7 +89,8 @@ const command = {
     // Compiled code cannot import().
     dynamicImportInCjs: false,
     sourcemap: true,
-    // A process that was started before the package was replaced must not load files of another one.
+    // A process that was started before the package was replaced must not load files of another one, but
+    // for those that it loads at once.
     chunkFileNames: ({ name }) => (AT_ONCE.includes(name) ? '[name].cjs' : '[name]-[hash].cjs'),
     entryFileNames: '[name].cjs',
     // One file for what `run` needs, and one for all else that several of them have, but for pictures,

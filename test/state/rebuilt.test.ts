@@ -176,9 +176,11 @@ describe('a recovery', () => {
 
   it('adds claims that the state has lost, the oldest first, and none that was given back', () => {
     const claim = (uid: string, admittedAt: string) => pod(uid, 'a', Number(uid), { admittedAt });
-    const claims = [claim('2', '2026-02'), claim('1', '2026-01')];
+    const claims = [claim('2', '2025-02'), claim('1', '2025-01')];
     expect(outcome(state(5), found([file('a', 5, claims)]))).toEqual(['1: 1', '2: 2']);
     expect(outcome(state(5), found([file('a', 4, claims)]))).toEqual([]);
+    // Admitted after the state that is known: another has begun meanwhile.
+    expect(outcome(state(5), found([file('a', 4, [...claims, claim('3', '2026-02')])]))).toEqual(['3: 3']);
   });
 
   it('gives a grant that two owners claim to the newer claim', () => {

@@ -244,18 +244,22 @@ describe('a folder that was put back', () => {
 });
 
 describe('a state that begins again', () => {
+  const both = '"$1/state.json" "$1/state.copy.json"';
   it.each([
-    ['its files', 'find "$1" -type f -delete'],
-    ['what was in its folder', 'rm -r "$1"/*'],
+    ['its files', 'find "$1" -type f -delete', ':'],
+    ['what was in its folder', 'rm -r "$1"/*', ':'],
+    ['its files, and ends,', 'find "$1" -type f -delete', `rm ${both}`],
+    ['its files, and is damaged,', 'find "$1" -type f -delete', `truncate -s 200 ${both}`],
   ])(
     'without %s keeps what was granted since, also from a process that knew the state before',
-    async (_, script) => {
+    async (_, script, later) => {
       const stateDir = makeStateDir();
       const witness = await opener(stateDir);
       for (let i = 0; i < 3; i++) await witness.tell('release', await acquire(witness, 1));
       shell(script, stateDir);
       const owner = await opener(stateDir);
       const held = await acquire(owner, 2);
+      shell(later, stateDir);
       const uids = async (agent: Agent) =>
         (await agent.tell('grants')).map((grant: { uid: string }) => grant.uid);
       const taken = await acquire(witness, 1);

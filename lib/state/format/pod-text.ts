@@ -86,7 +86,8 @@ export function prepareTexts(pods: readonly PodAssignment[], most: number): bool
   return missing.length > most;
 }
 
-const TEXTS_AT_ONCE = 32;
+/** How many texts are made without a turn of the event loop. */
+export const TEXTS_AT_ONCE = 32;
 let isPreparing = false;
 
 /** True if all these pods have texts. Else makes some of them, in each of the next turns of the event loop. */

@@ -132,7 +132,7 @@ export function rebuild(
   const previous = base?.assignments ?? emptyAssignments(settings);
   const assignments = isVoid ? withoutPods(previous) : previous;
   const before = { ...assignments, settings, kubelet: kubeletOf(assignments, generation, owners) };
-  const { pods, rivals } = choosePods(before.pods, begunAgain(clues), generation, owners);
+  const { pods, rivals } = choosePods(before.pods, begunAgain(clues), base, owners);
   const memory = bookAgain(before, pods, totalOn);
   const refusal = base?.refusal ?? unknown?.error ?? refusalOf(pods, rivals, memory);
   // A grant that ends leaves its last CPUs on record by name.
@@ -160,6 +160,9 @@ function kubeletOf({ kubelet }: Assignments, generation: number, { living }: Fou
   return latest ? latest.kubelet : kubelet;
 }
 
+// The time of no state.
+const NEVER = { generation: 0, writtenAt: '' };
+
 /**
  * Chooses the grants that hold. A living owner's file matched the state whenever it was written,
  * and a grant is in the file before it is in the state. So a grant on record stays if its owner's
@@ -169,7 +172,7 @@ function kubeletOf({ kubelet }: Assignments, generation: number, { living }: Fou
 function choosePods(
   recorded: readonly PodAssignment[],
   elsewhere: readonly PodAssignment[],
-  generation: number,
+  { generation, writtenAt }: Pick<Checkpoint, 'generation' | 'writtenAt'> = NEVER,
   { living, unknown }: FoundOwners,
 ) {
   const claims = new Map<string, Claim>();
@@ -178,8 +181,10 @@ function choosePods(
     for (const pod of file.pods) {
       const before = [...recorded, ...elsewhere].find(({ uid }) => uid === pod.uid);
       const isOnRecord = before !== undefined && isHeldBy(before, file.uuid);
-      if (file.generation < generation && !isOnRecord) continue;
-      const claim: Claim = { pod: file.generation < generation ? before! : pod, file, isOnRecord };
+      // What was admitted later was not given back before: the state has begun again meanwhile.
+      const isEarlier = file.generation < generation && pod.admittedAt <= writtenAt;
+      if (isEarlier && !isOnRecord) continue;
+      const claim: Claim = { pod: isEarlier ? before! : pod, file, isOnRecord };
       const other = claims.get(pod.uid);
       if (!other || isNewerClaim(claim, other)) claims.set(pod.uid, claim);
       else if (!isNewerClaim(other, claim)) rivals.push([other, claim]);

@@ -2,6 +2,7 @@
 // of the command's modules can be loaded safely.
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { resolve } from 'node:path';
 
 const require = createRequire(import.meta.filename);
 
@@ -35,11 +36,20 @@ function versionIn(path: string): string | undefined {
 /** The command's own version. */
 export const version = versionIn('../package.json')!;
 
+function folderOfLibrary(): string | undefined {
+  // Yarn's Plug'n'Play looks nowhere else.
+  if (process.versions.pnp !== undefined) return undefined;
+  try {
+    const folders = require.resolve.paths('numalign')?.map((each) => resolve(each, 'numalign'));
+    return folders?.find((each) => existsSync(`${each}/package.json`));
+  } catch {
+    // Node's permission model may hide folders.
+    return undefined;
+  }
+}
+
 /** Its folder where Node looks for it; undefined if its files are elsewhere, such as in an archive. */
-const folder = require.resolve
-  .paths('numalign')
-  ?.map((each) => `${each}/numalign`)
-  .find((each) => existsSync(`${each}/package.json`));
+const folder = folderOfLibrary();
 
 /** Of this command, and the library that it finds. */
 export const refusalHere = (): LibraryRefusal | undefined =>
@@ -47,6 +57,7 @@ export const refusalHere = (): LibraryRefusal | undefined =>
 
 /** Loads files of the command as V8 has compiled them, if the library can. */
 export function loadCompiled(files: readonly string[]): void {
+  if (folder === undefined) return;
   try {
     require(`${folder}/dist/compiled-code.cjs`).loadCompiled(require.cache[import.meta.filename], files);
   } catch {

@@ -175,11 +175,41 @@ describe('the command', () => {
     const program = join(installed.packages, '@numalign/cli/dist/main.cjs');
     const run = (env: NodeJS.ProcessEnv) =>
       spawnSync(process.execPath, [program, 'status', '--state-dir', join(installed.folder, 'state')], {
+        cwd: installed.folder,
         encoding: 'utf8',
         env: { ...process.env, ...env },
       });
     expect(run({ NODE_PATH: elsewhere })).toMatchObject({ status: 0, stderr: '' });
+    expect(run({ NODE_PATH: 'elsewhere' })).toMatchObject({ status: 0, stderr: '' });
     expect(run({})).toMatchObject({ status: 1, stderr: expect.stringContaining('[ERR_LIBRARY_MISSING]') });
+  });
+
+  it('finds the library as Plug’n’Play does, whatever is in folders above', () => {
+    const installed = new Installed();
+    const elsewhere = join(installed.folder, 'elsewhere');
+    const library = join(installed.packages, 'numalign');
+    renameSync(library, elsewhere);
+    mkdirSync(library);
+    const stray = { name: 'numalign', version: '0.0.1' };
+    writeFileSync(join(library, 'package.json'), JSON.stringify(stray));
+    const program = join(installed.packages, '@numalign/cli/dist/main.cjs');
+    const plugAndPlay = join(installed.folder, 'pnp.cjs');
+    const run = (code: string) => {
+      writeFileSync(plugAndPlay, code);
+      const args = ['-r', plugAndPlay, program, 'status', '--state-dir', join(installed.folder, 'state')];
+      return spawnSync(process.execPath, args, { encoding: 'utf8' });
+    };
+    expect(run('').stderr).toContain('[ERR_LIBRARY_VERSION]');
+    const resolving = `
+      const Module = require('node:module');
+      const resolve = Module._resolveFilename;
+      const entries = { numalign: 'dist/index.cjs', 'numalign/package.json': 'package.json' };
+      Module._resolveFilename = (id, ...rest) =>
+        id.startsWith('numalign')
+          ? ${JSON.stringify(elsewhere)} + '/' + (entries[id] ?? id.replace('numalign', 'dist/entries') + '.cjs')
+          : resolve(id, ...rest);
+      process.versions.pnp = '3';`;
+    expect(run(resolving)).toMatchObject({ status: 0, stderr: '' });
   });
 
   it('works where its script cannot find the library, or write', () => {
