@@ -248,9 +248,9 @@ export const HOUSES = {
       ...on('systemd'),
       because: 'what numalign has made on a machine is found and removed here',
     }),
-    room('.', 204, 'the program', {
+    room('.', 210, 'the program', {
       because:
-        'the installation has a part, the version needs no more, the reaper starts a file, run goes without the other commands, and the library is found sooner than Node finds it',
+        'the installation has a part, the version needs no more, the reaper starts a file, run goes without the other commands, and the library is found sooner than Node finds it, but by Plug’n’Play where that is used',
     }),
   ],
   'packages/kubernetes/lib': [
