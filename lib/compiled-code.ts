@@ -122,7 +122,8 @@ function exportsOf(file: string): unknown {
  * without its manifest. Node takes two milliseconds to read the `exports` of one.
  */
 const requireOf = (file: string) => (id: string) => {
-  const [isEntry, name] = /^numalign(?:\/(\w+))?$/.exec(id) ?? [];
+  // Most are files beside it, which need no regular expression.
+  const [isEntry, name] = (id.startsWith('numalign') && /^numalign(?:\/(\w+))?$/.exec(id)) || [];
   if (isEntry) return loadEntry(`${import.meta.dirname}/${name ? `entries/${name}` : 'index'}.cjs`);
   return exportsOf(fileBeside(file, id)) ?? Modules.createRequire(file)(id);
 };

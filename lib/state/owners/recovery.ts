@@ -177,9 +177,10 @@ function choosePods(
 ) {
   const claims = new Map<string, Claim>();
   const rivals: [Claim, Claim][] = [];
+  const known = [...recorded, ...elsewhere];
   for (const file of living) {
     for (const pod of file.pods) {
-      const before = [...recorded, ...elsewhere].find(({ uid }) => uid === pod.uid);
+      const before = known.find(({ uid }) => uid === pod.uid);
       const isOnRecord = before !== undefined && isHeldBy(before, file.uuid);
       // What was admitted later was not given back before: the state has begun again meanwhile.
       const isEarlier = file.generation < generation && pod.admittedAt <= writtenAt;

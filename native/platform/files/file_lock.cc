@@ -11,10 +11,13 @@
 #include <cstdio>
 #include <ctime>
 #include <fstream>
+#include <iterator>
+#include <optional>
 #include <system_error>
 #include <thread>
 
 #include "core/crc32.h"
+#include "core/task_files.h"
 
 namespace numalign {
 namespace {
@@ -144,10 +147,9 @@ class Asker {
  private:
   bool is_ready() const {
     std::ifstream file("/proc/self/task/" + std::to_string(tid_) + "/stat");
-    std::string line;
-    std::getline(file, line);
-    const size_t name_end = line.rfind(')');
-    return name_end != std::string::npos && line.compare(name_end, 3, ") R") == 0;
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    const std::optional<TaskStat> stat = parse_task_stat(text);
+    return stat && stat->state == 'R';
   }
 
   pid_t tid_;
