@@ -157,15 +157,35 @@ describe('a recovery', () => {
     expect(outcome(base, found([file('a', 5, [pod('1', 'a', 7)])]))).toEqual(['1: 7']);
   });
 
-  it.each([
-    ['keeps', 'began again after it', '2026-01-02', ['1: 1', '2: 2']],
-    ['ends', 'was put back', '2026-01-01', ['1: 1']],
-  ])('%s grants of an earlier generation that are in a state which %s', (_, __, writtenAt, grants) => {
-    const owners = found([file('a', 5, [pod('1')]), file('b', 1, [pod('2', 'b'), pod('3', 'b')])]);
-    const checkpoint = { ...state(1, [pod('2', 'b'), pod('4', 'c')]), writtenAt };
-    const damaged = { kind: 'damaged', why: 'old', generation: 1, checkpoint } as const;
-    for (const file of ['found', 'previous'])
-      expect(outcome(state(5, [pod('1')]), owners, { [file]: damaged })).toEqual(grants);
+  describe('that knows a state before the one in the files', () => {
+    const [LATER, SAME] = ['2026-01-02', '2026-01-01'];
+    const settings = { ...DEFAULT_SETTINGS, strictCPUReservation: true };
+    const kubelet = { ...kubeletRecord('3'), since: LATER, updatedAt: SAME };
+    const damaged = (writtenAt: string, more: Partial<Assignments> = {}) => {
+      const checkpoint = { ...state(1, [], { settings, ...more }), writtenAt };
+      return { kind: 'damaged', why: 'old', generation: 1, checkpoint } as const;
+    };
+    const outcomeOf = (
+      name: 'found' | 'previous',
+      file: ReturnType<typeof damaged>,
+      living: OwnerFile[] = [],
+    ) => rebuilt(state(5), found(living), { [name]: file })!.assignments;
+
+    it.each([
+      ['keeps settings and the kubelet’s record of one that began again', LATER, settings, kubelet],
+      ['keeps its own settings and record if that was put back', SAME, DEFAULT_SETTINGS, null],
+    ])('%s', (_, writtenAt, ...kept) => {
+      for (const name of ['found', 'previous'] as const) {
+        const { settings, kubelet: record } = outcomeOf(name, damaged(writtenAt, { kubelet }));
+        expect([settings, record]).toEqual(kept);
+      }
+    });
+
+    it('keeps a record of the kubelet that only its keeper has so far', () => {
+      const keeperSince = (since: string) =>
+        outcomeOf('found', damaged(LATER), [file('b', 1, [], { kubelet: { ...kubelet, since } })]).kubelet;
+      expect([keeperSince(LATER)?.since, keeperSince(SAME)]).toEqual([LATER, null]);
+    });
   });
 
   it('keeps grants of owners whose file it does not know, and of those that may still run there', () => {

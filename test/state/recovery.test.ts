@@ -503,7 +503,7 @@ describe('claims', () => {
       const missing = { kind: 'missing' } as const;
       const clues = {
         ...{ found: missing, previous: missing, highest: 0 },
-        base: base && { generation: 7, bootId: 'boot', writtenAt: '', assignments: base },
+        base: base && { generation: 7, bootId: 'boot', writtenAt: '2026-01-01', assignments: base },
         owners: { living, unknown: [], latest: living[0] },
       };
       return String(kubeletCpus(rebuild(clues, 'boot', () => 10)!.assignments.kubelet));

@@ -267,6 +267,40 @@ describe('a state that begins again', () => {
       for (const agent of [owner, witness]) expect(await uids(agent)).toEqual([held.uid, taken.uid]);
     },
   );
+
+  it.each([
+    ['', ':'],
+    [', and ends,', 'rm "$1/state.json" "$1/state.copy.json"'],
+  ])(
+    'without its files%s keeps the kubelet’s CPUs from a process that knew the state before',
+    async (_, later) => {
+      const stateDir = makeStateDir();
+      const witness = await opener(stateDir);
+      for (let i = 0; i < 3; i++) await witness.tell('release', await acquire(witness, 1));
+      shell('find "$1" -type f -delete', stateDir);
+      const keeper = await opener(stateDir);
+      await keeper.tell('recordKubelet', [
+        { namespace: 'default', name: 'web', containers: [{ name: 'main', cpus: '1-2' }] },
+      ]);
+      shell(later, stateDir);
+      const { cpus } = await acquire(witness, 1);
+      expect(cpus.intersects(CpuSet.parse('1-2'))).toBe(false);
+      for (const agent of [witness, keeper])
+        expect(await agent.tell('kubelet')).toMatchObject({ keeper: { pid: keeper.process.pid } });
+    },
+  );
+
+  it('without its files keeps its settings from a process that knew the state before', async () => {
+    const stateDir = makeStateDir();
+    const witness = await opener(stateDir);
+    for (let i = 0; i < 3; i++) await witness.tell('release', await acquire(witness, 1));
+    shell('find "$1" -type f -delete', stateDir);
+    const agent = new Agent();
+    await agent.tell('open', { stateDir, simulate: MACHINE, reservedSystemCPUs: '0-2' });
+    const { cpus } = await acquire(witness, 1);
+    expect(String(cpus)).toBe('3');
+    expect((await witness.ask('acquire', { cpu: 1 })).error?.code).toBe('ERR_INSUFFICIENT_CPUS');
+  });
 });
 
 describe('an owner whose file was changed', () => {

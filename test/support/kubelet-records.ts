@@ -44,7 +44,7 @@ export function kubeletRecord(cpus: string, uuid = 'ab'): KubeletRecord {
   return {
     pods: [{ uid: null, namespace: 'default', name: 'web', containers: [held] }],
     keeper: { kind: 'process', uuid, pid: 1, command: 'node', cgroup: null, unknown: {} },
-    since: 'then',
+    since: '2025-12-31',
     updatedAt: 'now',
     unknown: {},
   };

@@ -116,9 +116,9 @@ export function rebuild(
 ): Omit<Checkpoint, 'generation' | 'writtenAt'> | undefined {
   const { base, owners } = clues;
   const { latest } = owners;
-  const generation = base?.generation ?? 0;
   const isLater = latest !== undefined && latest.generation > (base?.generation ?? -1);
-  const settings = isLater ? latest.settings : base?.assignments.settings;
+  const later = begunAgain(clues);
+  const settings = isLater ? latest.settings : (later ?? base?.assignments)?.settings;
   const [unknown] = owners.unknown;
   if (!settings) {
     if (unknown) throw unknown.error;
@@ -131,8 +131,9 @@ export function rebuild(
   }
   const previous = base?.assignments ?? emptyAssignments(settings);
   const assignments = isVoid ? withoutPods(previous) : previous;
-  const before = { ...assignments, settings, kubelet: kubeletOf(assignments, generation, owners) };
-  const { pods, rivals } = choosePods(before.pods, begunAgain(clues), base, owners);
+  const kubelet = kubeletOf(base, owners) ?? later?.kubelet ?? assignments.kubelet;
+  const before = { ...assignments, settings, kubelet };
+  const { pods, rivals } = choosePods(before.pods, base, owners);
   const memory = bookAgain(before, pods, totalOn);
   const refusal = base?.refusal ?? unknown?.error ?? refusalOf(pods, rivals, memory);
   // A grant that ends leaves its last CPUs on record by name.
@@ -142,45 +143,48 @@ export function rebuild(
   return { bootId, assignments: { ...before, pods, memory, lastCpus }, ...(refusal && { refusal }) };
 }
 
-// Grants of a state that began again after `base`, which only this process knows: its generations are
-// lower, but its time is later.
+// A state that began again after `base`, which only this process knows: its generations are lower, but
+// its time is later.
 function begunAgain({ found, previous, base }: Pick<Clues, 'found' | 'previous' | 'base'>) {
   const isLater = ({ writtenAt }: Checkpoint) => base !== undefined && writtenAt > base.writtenAt;
-  return [found, previous].flatMap((file) =>
-    file.kind !== 'missing' && file.checkpoint && isLater(file.checkpoint)
-      ? file.checkpoint.assignments.pods
-      : [],
-  );
+  const [later] = [found, previous]
+    .flatMap((file) => (file.kind !== 'missing' && file.checkpoint ? file.checkpoint : []))
+    .filter(isLater)
+    .sort((a, b) => b.generation - a.generation);
+  return later?.assignments;
 }
 
-// The keeper writes the record into its own file before it is in the state.
-function kubeletOf({ kubelet }: Assignments, generation: number, { living }: FoundOwners) {
-  const files = living.filter((file) => file.kubelet !== null && file.generation >= generation);
-  const [latest] = files.sort((a, b) => b.generation - a.generation);
-  return latest ? latest.kubelet : kubelet;
-}
-
+type Written = Pick<Checkpoint, 'generation' | 'writtenAt'>;
 // The time of no state.
-const NEVER = { generation: 0, writtenAt: '' };
+const NEVER: Written = { generation: 0, writtenAt: '' };
+
+// The keeper writes the record into its own file before it is in the state. A process that began to
+// keep it after the state was written does so in a state that began again.
+function kubeletOf({ generation, writtenAt }: Written = NEVER, { living }: FoundOwners) {
+  const files = living.filter(
+    ({ kubelet, ...file }) =>
+      kubelet !== null && (file.generation >= generation || kubelet.since > writtenAt),
+  );
+  const [latest] = files.sort((a, b) => b.generation - a.generation);
+  return latest?.kubelet;
+}
 
 /**
  * Chooses the grants that hold. A living owner's file matched the state whenever it was written,
  * and a grant is in the file before it is in the state. So a grant on record stays if its owner's
- * file has it, and one that is `elsewhere` on record. Any other counts if its claim is of the recorded
- * generation or later: an earlier claim is on record, or was given back.
+ * file has it. Any other counts if its claim is of the recorded generation or later: an earlier
+ * claim is on record, or was given back.
  */
 function choosePods(
   recorded: readonly PodAssignment[],
-  elsewhere: readonly PodAssignment[],
-  { generation, writtenAt }: Pick<Checkpoint, 'generation' | 'writtenAt'> = NEVER,
+  { generation, writtenAt }: Written = NEVER,
   { living, unknown }: FoundOwners,
 ) {
   const claims = new Map<string, Claim>();
   const rivals: [Claim, Claim][] = [];
-  const known = [...recorded, ...elsewhere];
   for (const file of living) {
     for (const pod of file.pods) {
-      const before = known.find(({ uid }) => uid === pod.uid);
+      const before = recorded.find(({ uid }) => uid === pod.uid);
       const isOnRecord = before !== undefined && isHeldBy(before, file.uuid);
       // What was admitted later was not given back before: the state has begun again meanwhile.
       const isEarlier = file.generation < generation && pod.admittedAt <= writtenAt;
