@@ -59,7 +59,11 @@ describe('a state lacks', () => {
     ['claims that were given back since', state(5, [ONE]), found([file('a', 4, [ONE, pod('2')])])],
     ['a claim for another owner', state(5, [ONE]), found([file('b', 5, [pod('2')], { kind: 'persistent' })])],
     ['the kubelet’s record', state(5, [], { kubelet }), found([file('a', 5, [], { kubelet })])],
-    ['an owner on record without its file', state(5, [ONE]), found([], { unknown: [unknownOwner('a')] })],
+    [
+      'owners on record of which one is without its file',
+      state(5, [pod('1', 'abc'), pod('2', 'bcd')]),
+      found([], { unknown: [unknownOwner('ab')] }),
+    ],
     [
       'the kubelet’s keeper without its file',
       state(5, [], { kubelet }),
@@ -158,7 +162,7 @@ describe('a recovery', () => {
   });
 
   describe('that knows a state before the one in the files', () => {
-    const [LATER, SAME] = ['2026-01-02', '2026-01-01'];
+    const [LATER, SAME] = ['2026-01-02T00:00:00.000Z', state(5).writtenAt];
     const settings = { ...DEFAULT_SETTINGS, strictCPUReservation: true };
     const kubelet = { ...kubeletRecord('3'), since: LATER, updatedAt: SAME };
     const damaged = (writtenAt: string, more: Partial<Assignments> = {}) => {
@@ -179,6 +183,16 @@ describe('a recovery', () => {
         const { settings, kubelet: record } = outcomeOf(name, damaged(writtenAt, { kubelet }));
         expect([settings, record]).toEqual(kept);
       }
+    });
+
+    it('keeps what the later of two that began again says', () => {
+      const [older, newer] = [damaged(LATER), damaged(LATER, { settings: DEFAULT_SETTINGS, kubelet })];
+      const second = { ...newer, checkpoint: { ...newer.checkpoint, generation: 2 } };
+      for (const more of [
+        { found: older, previous: second },
+        { found: second, previous: older },
+      ])
+        expect(rebuilt(state(5), NO_OWNERS, more)!.assignments.kubelet).toBe(kubelet);
     });
 
     it('keeps a record of the kubelet that only its keeper has so far', () => {
@@ -205,8 +219,10 @@ describe('a recovery', () => {
 
   it('gives a grant that two owners claim to the newer claim', () => {
     const [former, taker] = [pod('1', 'a', 1), pod('1', 'b', 1)];
-    const ownerOf = (...files: OwnerFile[]) =>
-      rebuilt(state(5, [former]), found(files))!.assignments.pods.map(({ owner }) => owner.uuid);
+    const ownerOf = (...files: OwnerFile[]) => {
+      const { assignments, refusal } = rebuilt(state(5, [former]), found(files))!;
+      return [refusal, ...assignments.pods.map(({ owner }) => owner.uuid)];
+    };
     for (const files of [
       [file('a', 5, [former]), file('b', 6, [taker])],
       [file('b', 6, [taker]), file('a', 5, [former])],
@@ -214,7 +230,7 @@ describe('a recovery', () => {
       [file('a', 5, [former]), file('b', 5, [taker])],
       [file('b', 5, [taker]), file('a', 5, [former])],
     ])
-      expect(ownerOf(...files)).toEqual(['b']);
+      expect(ownerOf(...files)).toEqual([undefined, 'b']);
   });
 
   it('grants nothing while two owners claim one grant, or one CPU, with equal right', () => {
@@ -226,10 +242,11 @@ describe('a recovery', () => {
 
   it('frees CPUs that a former owner has left', () => {
     const given = pod('1', 'b', 1, { formerOwner: 'a' });
-    const formerOwner = (...pods: PodAssignment[]) =>
-      rebuilt(state(5, [given]), found([file('a', 5, pods), file('b', 5, [given])]))!.assignments.pods[0]!
-        .formerOwner;
-    expect(formerOwner()).toBeNull();
+    const formerOwner = (...pods: PodAssignment[]) => {
+      const files = [file('a', 5, pods), file('b', 5, [given]), file('c', 5)];
+      return rebuilt(state(5, [given]), found(files))!.assignments.pods[0]!.formerOwner;
+    };
+    expect([formerOwner(), formerOwner(given)]).toEqual([null, 'a']);
     expect(rebuilt(state(5, [given]), found([file('b', 5, [given])]))!.assignments.pods).toEqual([given]);
   });
 
