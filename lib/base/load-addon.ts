@@ -24,6 +24,7 @@ function addonFile(packageFolder: string): string | undefined {
   if (env.NUMALIGN_PREBUILD !== undefined) return undefined;
   const inPackage = (name: string) => {
     const path = join(packageFolder, name);
+    if (Modules._cache[path]) return path;
     return existsSync(path) ? realpathSync.native(path) : undefined;
   };
   const prebuilt = () => {

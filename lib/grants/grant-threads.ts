@@ -1,7 +1,7 @@
 // GrantThreads: threads of this process, its Workers, and memory, on a grant.
 import type { Worker } from 'node:worker_threads';
 import { cpusNow } from '../account/cpus-now.js';
-import { firstNodes, memoryOf } from '../account/pod-holdings.js';
+import { firstNodes, memoryOf, runningCpus } from '../account/pod-holdings.js';
 import { sharedPool } from '../account/pools.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { tracedApply } from '../admission/grants/traced.js';
@@ -67,10 +67,11 @@ export class GrantThreads {
   }
 
   #pin(target: GrantedThreads, request: PinRequest): GrantPinResult {
-    const { host, cpus } = this.#record;
+    const { host, pod } = this.#record;
     return tracedApply(this.#record, 'pin', () => {
       if (request.isStrict && !target.group) throw this.#needsGroup();
       const { numaNodes } = host.topology;
+      const cpus = runningCpus(pod);
       return pinTo(target, request, { cpus, numaNodes, noteRunning: () => this.#noteRunning() });
     });
   }
@@ -200,7 +201,7 @@ export class GrantThreads {
    */
   schedule(options: ScheduleOptions): ThreadScheduling {
     const { grant } = this.#threads();
-    return schedule({ grant, cpus: this.#record.cpusToStay }, options);
+    return schedule({ grant, cpus: this.#record.cpusToStay() }, options);
   }
 
   /**

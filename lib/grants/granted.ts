@@ -1,6 +1,6 @@
 // What of a grant must be known to put threads on it, and that threads run on it.
 import { cpusNow } from '../account/cpus-now.js';
-import { threadShares } from '../account/pod-holdings.js';
+import { runningCpus, threadShares } from '../account/pod-holdings.js';
 import { sharedPool } from '../account/pools.js';
 import { checkNotAttached } from '../admission/grants/attachment.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
@@ -18,19 +18,21 @@ import { partCpus } from './grant-part.js';
  */
 export function grantedThreads(record: GrantRecord, part = ''): GrantedThreads {
   record.checkRunnable();
-  const { host, pod, cpusToStay, group } = record;
+  const { host, pod, group } = record;
   const { enforcement } = pod;
   const all = part === '' ? threadShares(pod)[0].cpus : partCpus(record, part);
+  const near = part === '' ? runningCpus(pod) : all;
   return {
     grant: pod.uid,
     part,
     owner: pod.owner.uuid,
-    cpus: all.intersection(cpusToStay),
-    memoryNodes: record.memoryNodesNear(part === '' ? record.cpus : all),
-    preferredNodes: record.preferredNodesNear(part === '' ? record.cpus : all),
+    cpus: all.intersection(record.cpusToStay(pod)),
+    memoryNodes: record.memoryNodesNear(near, pod),
+    preferredNodes: record.preferredNodesNear(near, pod),
     // Not every caller asks.
     get oneToOne() {
-      return needsOneToOne({ cpus: all, enforcement: enforcement.level }, cpusNow(host.topology).unbalanced);
+      const place = { cpus: all, enforcement: enforcement.level };
+      return all.size > 1 && needsOneToOne(place, cpusNow(host.topology).unbalanced);
     },
     onPart: (name) => {
       partCpus(record, name);

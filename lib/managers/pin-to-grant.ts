@@ -105,7 +105,7 @@ async function runOn(
   threads: PlaceThreadsOptions | undefined,
   replace: boolean,
 ) {
-  if (threads === undefined && !(grant.isIsolated && grant.cpus.size > 1)) {
+  if (threads === undefined && !(grant.cpus.size > 1 && grant.isIsolated)) {
     grant.pin({ replace });
     return;
   }

@@ -88,15 +88,15 @@ export class GrantRecord {
   }
 
   /** The NUMA nodes of the booked memory, else those of `cpus`. */
-  memoryNodesNear(cpus: CpuSet): NodeSet {
-    const booked = nodesOf(memoryOf(this.look()));
+  memoryNodesNear(cpus: CpuSet, pod = this.look()): NodeSet {
+    const booked = nodesOf(memoryOf(pod));
     return booked.isEmpty ? this.host.topology.nodesOf(cpus) : booked;
   }
 
   /** Those of {@link memoryNodesNear} that memory is to come from first. */
-  preferredNodesNear(cpus: CpuSet): NodeSet {
-    const booked = firstNodes(this.host.topology, memoryOf(this.look()));
-    return booked.isEmpty ? this.memoryNodesNear(cpus) : booked;
+  preferredNodesNear(cpus: CpuSet, pod = this.look()): NodeSet {
+    const booked = firstNodes(this.host.topology, memoryOf(pod));
+    return booked.isEmpty ? this.memoryNodesNear(cpus, pod) : booked;
   }
 
   /** The CPUs that the grant runs on. */
@@ -111,8 +111,7 @@ export class GrantRecord {
   }
 
   /** The CPUs that an announced resize keeps. A move takes its threads along, and keeps all. */
-  get cpusToStay(): CpuSet {
-    const pod = this.look();
+  cpusToStay(pod = this.look()): CpuSet {
     const cpus = runningCpus(pod);
     return pod.upcoming && !pod.upcoming.move ? pod.upcoming.cpus.intersection(cpus) : cpus;
   }
@@ -163,10 +162,10 @@ export class GrantRecord {
    * @throws as {@link checkUsable}
    */
   checkRunnable(): void {
-    const { owner } = this.check();
+    const { owner, uid } = this.check();
     const isOthers = owner.kind === 'process' && !this.host.ledger.owners.isOwn(owner);
-    if (isOthers && isStartedBy(owner, process.pid)) checkRealMachine(this.host);
-    else this.checkUsable();
+    if (isOthers && !isStartedBy(owner, process.pid)) throw ownerAlive(uid, owner);
+    checkRealMachine(this.host);
   }
 
   /** A descriptor of the owner's lock, for a child that is to keep the grant alive. */
