@@ -213,23 +213,27 @@ export class MemberRegistry {
 
   /** Each member once; removes the files of those that have ended. */
   all(names: readonly string[] = this.folder.list()): Registered[] {
-    const found = this.look(names).filter((each) => !hasEnded(each));
+    const trusted = new Set<string>();
+    const found = this.look(names, trusted).filter((each) => !hasEnded(each));
     const living = new Set(found.flatMap((each) => each.names));
     for (const name of names) {
       const isObsolete =
-        !living.has(name) &&
-        (isRegistration(name) ? this.#read(name) !== undefined : isLeftover(name, found));
+        !living.has(name) && (isRegistration(name) ? trusted.has(name) : isLeftover(name, found));
       if (isObsolete) this.folder.remove(name);
     }
     return found;
   }
 
-  /** Like {@link all}, but changes nothing and needs no lock. */
-  look(names: readonly string[] = this.folder.list()): Registered[] {
+  /**
+   * Like {@link all}, but changes nothing and needs no lock. Adds the names of registrations to
+   * `trusted` whose owners are.
+   */
+  look(names: readonly string[] = this.folder.list(), trusted?: Set<string>): Registered[] {
     const found = new Map<string, Registered>();
     for (const name of names) {
       const one = isRegistration(name) ? this.#read(name) : undefined;
       if (!one) continue;
+      trusted?.add(name);
       const isSeen = one.entry.kind === 'process' ? isProcessRunning(one.entry) : isHere(one.entry);
       if (isSeen !== true && !this.#mayBeThere(name, one.entry, isSeen)) continue;
       const key = PROCESS_FILE.exec(name)?.[1] ?? name;

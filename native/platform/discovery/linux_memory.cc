@@ -1,5 +1,8 @@
 #include "platform/discovery/linux_memory.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -7,12 +10,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <sstream>
 #include <string_view>
 #include <system_error>
 
 #include "core/id_list.h"
+#include "platform/files/unique_fd.h"
 
 namespace numalign {
 namespace {
@@ -104,12 +107,13 @@ void add_ranks(std::vector<MemoryFacts>& facts) {
 }  // namespace
 
 std::optional<std::string> read_first_line(const std::string& path) {
-  std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
-  if (!file) return std::nullopt;
-  std::string line;
-  for (int c = std::fgetc(file.get()); c != EOF && c != '\n'; c = std::fgetc(file.get()))
-    line += static_cast<char>(c);
-  return line;
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return std::nullopt;
+  // The kernel writes these files in one piece.
+  char text[16 * 1024];
+  const ssize_t size = read(file.get(), text, sizeof text);
+  const std::string_view all(text, static_cast<size_t>(std::max<ssize_t>(size, 0)));
+  return std::string(all.substr(0, all.find('\n')));
 }
 
 NodeSet read_node_list(const char* name) { return parse_nodes(read_first_line(kNodes + std::string(name))); }

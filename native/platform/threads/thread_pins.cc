@@ -1,7 +1,5 @@
 #include "platform/threads/thread_pins.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -388,7 +386,7 @@ Result<CpuSet> ThreadPins::asked_mask() {
 
 Result<CpuSet> ThreadPins::chosen_mask() {
   std::lock_guard lock(mutex_);
-  const pid_t main = getpid();
+  const pid_t main = own_process_id();
   Result<CpuSet> now = get_affinity(main);
   if (!now.ok()) return now;
   forget_ended(current_thread_id());
