@@ -91,19 +91,17 @@ BestFitQuestion read_best_fit(WireReader& wire) {
   question.available = wire.cpus();
   question.count = wire.number();
   question.near.near = wire.cpus();
-  question.near.only_most = wire.flag();
-  question.near.leaves_rest = wire.flag();
-  question.near.keeps_nodes = wire.flag();
   question.near.nodes = wire.number();
-  question.near.fewest_l3 = wire.flag();
   BestFitOptions& options = question.options;
-  options.spread = wire.flag();
-  options.align_by_l3 = wire.flag();
-  options.distribute_across_numa = wire.flag();
   options.cpu_group_size = wire.number();
-  options.whole_cores = wire.flag();
-  options.any_rest_in_l3 = wire.flag();
-  options.keep_package = wire.flag();
+  const uint32_t flags = wire.word();
+  int bit = 0;
+  for (bool* flag :
+       {&question.near.only_most, &question.near.leaves_rest, &question.near.keeps_nodes,
+        &question.near.fewest_l3, &options.spread, &options.align_by_l3, &options.distribute_across_numa,
+        &options.whole_cores, &options.any_rest_in_l3, &options.keep_package})
+    *flag = (flags >> bit++ & 1) != 0;
+  wire.require(flags >> bit == 0, "unknown flags of a fit");
   options.later = wire.core_claims();
   wire.require(question.count >= 0 && question.near.nodes >= 0 && options.cpu_group_size >= 1,
                "the count must not be negative, the group size at least 1");

@@ -10,7 +10,7 @@ import { MAX_HINT_NODES } from '../../machine/hint-masks.js';
 import type { NumaNode } from '../../machine/machine-description.js';
 import type { Topology } from '../../machine/topology.js';
 import type { Draft } from '../draft/draft.js';
-import type { KernelHugepages, MemoryDraft } from '../draft/memory-draft.js';
+import { bookedIn, type KernelHugepages, type MemoryDraft } from '../draft/memory-draft.js';
 
 /**
  * The memory of one type on one NUMA node, in bytes. `total` of ordinary memory excludes hugepages.
@@ -144,7 +144,7 @@ const rowOn = oncePerType((state: Assignments, topology, type) =>
 
 // With the containers placed before.
 const rowBeside = oncePerType((memory: MemoryDraft, topology, type, state: Assignments) =>
-  findRow(topology, state, memory.booked(), type),
+  findRow(topology, state, bookedIn(state, memory), type),
 );
 
 /**
@@ -168,7 +168,7 @@ function lesserOf(
   { type, bytes }: { readonly type: string; readonly bytes: number },
   { byNode, unreserved = Number.POSITIVE_INFINITY }: KernelHugepages,
 ): MemoryRow {
-  const booked = memory.booked();
+  const booked = bookedIn(state, memory);
   const takenByPod = topology.numaNodes.map(
     (node) => bookedOn(booked, node, type) - bookedOn(state.memory, node, type),
   );

@@ -109,9 +109,8 @@ TEST(PlacementQuestion, AnswersWithWhatIsTakenNearAHint) {
   const std::vector<uint32_t> words{4, 1,   0, 0, 0,     // nodes, policy, no distances, not joint, no offers
                                     0, 0,   2, 2, 0, 1,  // the hint
                                     0, 0,   1,           // not by socket, not narrowed, CPUs
-                                    1, 255, 2, 0, 0, 0,  // available, count, near
-                                    0, 0,   0,           // nodes of the hint, any L3 groups
-                                    0, 0,   0, 1, 0, 0, 0, 0, 0};  // options, no later claims; no memory
+                                    1, 255, 2, 0,        // available, count, near
+                                    0, 1,   0, 0, 0};    // nodes, group size, no flags, no claims; no memory
   WireReader wire(words, {});
   std::vector<uint32_t> answer;
   answer_placement(wire, machine().get(), WireWriter(answer));
