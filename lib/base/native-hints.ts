@@ -63,13 +63,13 @@ export interface MemoryHintsCall {
   readonly types: number;
   /** For each type [request, free by node..., allocatable by node...]. */
   readonly amounts: readonly number[];
-  /** For each node the mask of the nodes that share its allocations, [low, high]. */
+  /** For each node the mask of the nodes that share its allocations, [low, high]; none: no node has any. */
   readonly groups: readonly number[];
   /** Rows of [low, high, bytes by type...]. */
   readonly reusable: readonly number[];
-  /** The nodes that every hint includes, [low, high]. */
+  /** The nodes that every hint includes, [low, high], or none. */
   readonly must: readonly number[];
-  /** Nodes whose group takes no more, [low, high]. */
+  /** Nodes whose group takes no more, [low, high], or none. */
   readonly closed: readonly number[];
 }
 
@@ -138,6 +138,8 @@ export interface DecideCall {
   readonly merge: MergeHintsCall;
   /** The hint that was merged before; undefined: the hints of `merge` are merged. */
   readonly hint: { readonly mask: readonly number[] | null; readonly preferred: boolean } | undefined;
+  /** Returns the hints that are merged, too. */
+  readonly lists: boolean;
   /** All nodes of a socket count as near CPUs. */
   readonly bySocket: boolean;
   /** Distributes CPUs and memory over the nodes of a joint choice. */

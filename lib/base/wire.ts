@@ -32,8 +32,6 @@ export interface WiredFunctions {
 type Wired = Pick<Native, Exclude<keyof WiredFunctions, 'setWire'>>;
 
 const NONE: readonly number[] = [];
-// The low and the high half.
-const NO_MASK: readonly number[] = [0, 0];
 
 function putCpus(wire: Wire, call: CpuHintsCall): void {
   wire.list(call.available);
@@ -196,9 +194,10 @@ export function wired(addon: WiredFunctions): Wired {
       const { hint, cpus } = call;
       const topology = putMerge(wire.begin(), call.merge) ?? cpus?.topology;
       wire.flag(hint === undefined);
+      wire.flag(call.lists);
       if (hint) {
         wire.flag(hint.mask === null);
-        wire.numbers(hint.mask ?? NO_MASK);
+        wire.numbers(hint.mask ?? NONE);
         wire.flag(hint.preferred);
       }
       wire.flag(call.bySocket);

@@ -29,7 +29,7 @@ import { type MemoryChoice, needsNodes, readChoice } from './memory/memory-alloc
 import { memoryHints } from './memory/memory-hints.js';
 import { type MemoryRequests, memoryRequests } from './memory/memory-requests.js';
 import type { Progress } from './progress.js';
-import { hintRequest } from './question.js';
+import { hintRequest, listsHints } from './question.js';
 
 /** What a container, or the whole pod, requests of the managers, and takes near its hint. */
 export interface Wanted {
@@ -73,8 +73,9 @@ export function aligned(progress: Progress, wanted: Wanted, merged?: TopologyHin
     return takeNear(draft, container, wanted, merged ?? ANY_NODES, joint !== undefined);
   const rules = rulesOf(progress, wanted, asked);
   const isNarrowed = joint !== undefined && !draft.kept;
-  const answer = ask(draft, wanted, { merge: mergeCall(asked, rules), hint: undefined, isNarrowed });
-  const { merged: result, offered } = readMerged(answer, asked, rules);
+  const lists = listsHints(progress.question);
+  const answer = ask(draft, wanted, { merge: mergeCall(asked, rules), hint: undefined, lists, isNarrowed });
+  const { merged: result, offered } = readMerged(answer, asked, rules, lists);
   progress.offers = withLast(progress.offers, {
     container: container?.name ?? null,
     offered,
@@ -107,7 +108,7 @@ export function takeNear(
     ? jointRules(draft, 'best-effort', nodes, wanted.devices)
     : { numaNodes, policy: 'best-effort', distances: undefined };
   const mask = nodes && maskOf(nodes, numaNodes);
-  const call = { merge: mergeCall(asked, rules), hint: { mask, preferred }, isNarrowed };
+  const call = { merge: mergeCall(asked, rules), hint: { mask, preferred }, lists: false, isNarrowed };
   return readTaken(draft, wanted, hint, ask(draft, wanted, call));
 }
 
@@ -117,12 +118,13 @@ const enough = ({ fit }: Wanted) => (fit && fit.count > 0 && fit.from.size >= fi
 function ask(
   { placement }: Draft,
   wanted: Wanted,
-  { merge, hint, isNarrowed }: Pick<DecideCall, 'merge' | 'hint' | 'isNarrowed'>,
+  { merge, hint, lists, isNarrowed }: Pick<DecideCall, 'merge' | 'hint' | 'lists' | 'isNarrowed'>,
 ): AnswerReader {
   const fit = enough(wanted);
   return native.decide({
     merge,
     hint,
+    lists,
     bySocket: placement.alignBySocket,
     isNarrowed,
     cpus: fit && fitCall(fit),

@@ -21,7 +21,7 @@ import { choiceText } from './joint/choice-text.js';
 import { tiersToTry } from './memory/memory-tiers.js';
 import { place } from './place.js';
 import { begin, memoryOf, type Offer, type Progress } from './progress.js';
-import { type Question, underSettings, undo } from './question.js';
+import { listsHints, type Question, underSettings, undo } from './question.js';
 import { collectAmounts, type Rejection, rejectionOf, withFact, withRollback } from './rejection.js';
 
 /** The answer to an admitted request. */
@@ -119,6 +119,8 @@ export function decideIn(question: Question, pool: CpuPool): Decision | Rejectio
   try {
     return admission(progress);
   } catch (error) {
+    if (error instanceof Refusal && !listsHints(question))
+      return decideIn({ ...question, mustList: true }, pool);
     const amounts = collectAmounts(progress);
     const failure = undo(question);
     if (error instanceof Refusal) return rejectionOf(progress, error, amounts, failure);

@@ -40,8 +40,21 @@ export interface Question {
   readonly within?: CpuSet | undefined;
   /** The tiers to book memory on, of those that the request names; undefined: all. */
   readonly memoryTiers?: MemoryTiers;
+  /** Lists the hints that are merged even if it is not planned; see {@link listsHints}. */
+  readonly mustList?: boolean;
   /** For a resize: the pod whose only container gets the requested amounts. Not in `state`. */
   readonly resized?: PodAssignment;
+}
+
+/**
+ * True if a decision lists the hints that are merged, which takes as long as their merge: a plan shows
+ * them, and callbacks cannot be asked again for the rejection, which shows them too. Init containers
+ * may be placed by what they are offered.
+ */
+export function listsHints({ dryRun, mustList, providers, resources, request }: Question): boolean {
+  if (dryRun || mustList || providers.length > 0 || request.pod.containers[0]!.kind !== 'app') return true;
+  for (const { preferredAllocation } of resources.values()) if (preferredAllocation) return true;
+  return false;
 }
 
 /**

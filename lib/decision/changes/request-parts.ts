@@ -136,11 +136,8 @@ function memoryFamily(draft: Draft, memory: readonly MemoryRequest[]): HintFamil
     const { allocatable } = offeredRow(draft, type);
     return [bytes, ...allocatable, ...allocatable];
   });
-  const groups = call.groups.map(() => 0);
-  return new HintFamily(
-    native.memoryHints({ ...call, amounts, groups, must: [0, 0], closed: [0, 0] }),
-    draft.topology.numaNodes,
-  );
+  const words = native.memoryHints({ ...call, amounts, groups: [], must: [], closed: [] });
+  return new HintFamily(words, draft.topology.numaNodes);
 }
 
 function familyOf({ topology }: Draft, hints: Hints): HintFamily {

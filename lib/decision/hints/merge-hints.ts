@@ -113,13 +113,17 @@ function resultOf(answer: AnswerReader, { numaNodes }: MergeRules): MergeResult 
   const mask = [answer.word(), answer.word()];
   const isAny = answer.flag();
   const hint = hintAt(isAny ? null : mask, answer.flag(), numaNodes);
-  const merged = { hint, admitted: answer.flag(), exact: answer.flag() };
-  const choice = { sets: answer.word(), nearest: answer.word(), tightest: answer.word() };
-  // Only a joint choice has sets. Spreading is many times slower than a literal.
-  return choice.sets === 0 ? merged : { ...merged, choice };
+  const [admitted, exact] = [answer.flag(), answer.flag()];
+  const [sets, nearest, tightest] = [answer.word(), answer.word(), answer.word()];
+  // Only a joint choice has sets.
+  return sets === 0
+    ? { hint, admitted, exact }
+    : { hint, admitted, exact, choice: { sets, nearest, tightest } };
 }
 
-/** The result of a merge, and what was merged, in its order. */
+const NOT_LISTED: Merged['offered'] = [];
+
+/** The result of a merge, and what was merged, in its order; nothing if it is not listed. */
 export interface Merged {
   readonly merged: MergeResult;
   readonly offered: readonly OfferedHints[];
@@ -132,8 +136,15 @@ export interface Merged {
 export const mergeOffered = (asked: readonly AskedHints[], rules: MergeRules): Merged =>
   readMerged(native.mergeHints(mergeCall(asked, rules)), asked, rules);
 
-export function readMerged(answer: AnswerReader, asked: readonly AskedHints[], rules: MergeRules): Merged {
+/** `isListed`: whether the answer has the hints. */
+export function readMerged(
+  answer: AnswerReader,
+  asked: readonly AskedHints[],
+  rules: MergeRules,
+  isListed = true,
+): Merged {
   const merged = resultOf(answer, rules);
+  if (!isListed) return { merged, offered: NOT_LISTED };
   // Allocated at full length: a growing array takes several times as long.
   const offered = new Array<OfferedHints>(asked.length);
   for (let i = 0; i < asked.length; i++) {

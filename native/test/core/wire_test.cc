@@ -102,6 +102,15 @@ TEST(WireReader, ReadsAndRefusesRequestsForMemory) {
   EXPECT_EQ(memory_failure(wrong), "at least one type, and every array as long as nodes and types need it");
 }
 
+TEST(WireReader, ReadsNoMasksAsEmptyOnes) {
+  const Written written = Written().word(1).many({5, 3, 4, 8, 8}).many({}).list({}).list({}).list({});
+  WireReader wire = written.reader();
+  const MemoryHintsRequest request = read_memory_hints(wire, 2);
+  EXPECT_EQ(failure_of(wire), "");
+  EXPECT_EQ(request.group, std::vector<NodeMask>(2));
+  EXPECT_TRUE(request.must.empty() && request.closed.empty());
+}
+
 TEST(WireReader, ReadsAndRefusesRequestsForDevices) {
   const Written right = devices();
   WireReader wire = right.reader();
