@@ -106,15 +106,16 @@ export interface PackedHints {
   readonly words: Words;
 }
 
-/** Asks for a merge of the hints of some resources. */
-export interface MergeHintsCall {
-  /**
-   * A family of hints for each resource, or the question that makes it: at most one for CPUs and one
-   * for memory, which is that of each type of memory in turn.
-   */
-  readonly asked: readonly { readonly hints: PackedHints | HintQuestion }[];
-  /** The number of NUMA nodes. */
-  readonly nodes: number;
+/**
+ * A family of hints for each resource, or the question that makes it: at most one for CPUs and one for
+ * memory, which is that of each type of memory in turn.
+ */
+export type HintsToMerge = readonly { readonly hints: PackedHints | HintQuestion }[];
+
+/** How hints are merged. */
+export interface MergeRules {
+  /** Ascending. */
+  readonly numaNodes: readonly number[];
   /** An index of TOPOLOGY_MANAGER_POLICIES. */
   readonly policy: number;
   /** The distances of nodes, row by row; undefined if they do not count. */
@@ -135,8 +136,9 @@ export interface JointCall {
 
 /** Asks for CPUs and NUMA nodes for memory near a hint. */
 export interface DecideCall {
-  readonly merge: MergeHintsCall;
-  /** The hint that was merged before; undefined: the hints of `merge` are merged. */
+  readonly asked: HintsToMerge;
+  readonly rules: MergeRules;
+  /** The hint that was merged before; undefined: the hints are merged. */
   readonly hint: { readonly mask: readonly number[] | null; readonly preferred: boolean } | undefined;
   /** Returns the hints that are merged, too. */
   readonly lists: boolean;
@@ -146,6 +148,6 @@ export interface DecideCall {
   readonly isNarrowed: boolean;
   /** The CPUs to take; `near` of these counts only if the hint has no nodes. */
   readonly cpus: BestFitCall | undefined;
-  /** Chooses nodes for the memory of the question in `merge`. */
+  /** Chooses nodes for the memory of the question. */
   readonly takesMemory: boolean;
 }

@@ -5,8 +5,9 @@ import type {
   CpuHintsCall,
   DeviceHintsCall,
   HintQuestion,
+  HintsToMerge,
   MemoryHintsCall,
-  MergeHintsCall,
+  MergeRules,
   PackedHints,
 } from './native-hints.js';
 import type { Native } from './native-surface.js';
@@ -94,12 +95,10 @@ function putBestFit(wire: Wire, call: BestFitCall): void {
 }
 
 // Returns the topology that its question about CPUs is for.
-function putMerge(
-  wire: Wire,
-  { asked, nodes, policy, distances, joint }: MergeHintsCall,
-): TopologyHandle | undefined {
-  wire.word(nodes);
-  wire.word(policy);
+function putMerge(wire: Wire, asked: HintsToMerge, rules: MergeRules): TopologyHandle | undefined {
+  const { distances, joint } = rules;
+  wire.word(rules.numaNodes.length);
+  wire.word(rules.policy);
   if (distances) wire.list(distances);
   else wire.numbers(NONE);
   wire.flag(joint !== undefined);
@@ -188,11 +187,11 @@ export function wired(addon: WiredFunctions): Wired {
       return wire.wordsOf(addon.withoutPreferred());
     },
 
-    mergeHints: (call) => wire.read(addon.mergeHints(putMerge(wire.begin(), call))),
+    mergeHints: (asked, rules) => wire.read(addon.mergeHints(putMerge(wire.begin(), asked, rules))),
 
     decide(call) {
       const { hint, cpus } = call;
-      const topology = putMerge(wire.begin(), call.merge) ?? cpus?.topology;
+      const topology = putMerge(wire.begin(), call.asked, call.rules) ?? cpus?.topology;
       wire.flag(hint === undefined);
       wire.flag(call.lists);
       if (hint) {

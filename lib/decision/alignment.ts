@@ -3,7 +3,7 @@
 // providers.
 import { withLast } from '../base/collections/lists.js';
 import { native } from '../base/native.js';
-import type { DecideCall } from '../base/native-hints.js';
+import type { DecideCall, MergeRules } from '../base/native-hints.js';
 import { refusal } from '../base/refusal.js';
 import type { AnswerReader } from '../base/words.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
@@ -15,14 +15,7 @@ import { type DeviceRequest, deviceRequests } from './devices/device-draft.js';
 import { deviceHints } from './devices/device-hints.js';
 import type { Draft } from './draft/draft.js';
 import { askForHints } from './hints/hint-provider.js';
-import {
-  type AskedHints,
-  type Hints,
-  type MergeRules,
-  mergeCall,
-  mergeOffered,
-  readMerged,
-} from './hints/merge-hints.js';
+import { type AskedHints, type Hints, mergeOffered, policyAt, readMerged } from './hints/merge-hints.js';
 import { distancesFor } from './joint/allocation-strategy.js';
 import { jointRules } from './joint/joint-rules.js';
 import { type MemoryChoice, needsNodes, readChoice } from './memory/memory-allocation.js';
@@ -74,7 +67,7 @@ export function aligned(progress: Progress, wanted: Wanted, merged?: TopologyHin
   const rules = rulesOf(progress, wanted, asked);
   const isNarrowed = joint !== undefined && !draft.kept;
   const lists = listsHints(progress.question);
-  const answer = ask(draft, wanted, { merge: mergeCall(asked, rules), hint: undefined, lists, isNarrowed });
+  const answer = ask(draft, wanted, { asked, rules, hint: undefined, lists, isNarrowed });
   const { merged: result, offered } = readMerged(answer, asked, rules, lists);
   progress.offers = withLast(progress.offers, {
     container: container?.name ?? null,
@@ -106,9 +99,9 @@ export function takeNear(
   if (cpus) asked.unshift(own('cpu', cpus));
   const rules: MergeRules = isNarrowed
     ? jointRules(draft, 'best-effort', nodes, wanted.devices)
-    : { numaNodes, policy: 'best-effort', distances: undefined };
+    : { numaNodes, policy: policyAt('best-effort'), distances: undefined };
   const mask = nodes && maskOf(nodes, numaNodes);
-  const call = { merge: mergeCall(asked, rules), hint: { mask, preferred }, lists: false, isNarrowed };
+  const call = { asked, rules, hint: { mask, preferred }, lists: false, isNarrowed };
   return readTaken(draft, wanted, hint, ask(draft, wanted, call));
 }
 
@@ -118,11 +111,12 @@ const enough = ({ fit }: Wanted) => (fit && fit.count > 0 && fit.from.size >= fi
 function ask(
   { placement }: Draft,
   wanted: Wanted,
-  { merge, hint, lists, isNarrowed }: Pick<DecideCall, 'merge' | 'hint' | 'lists' | 'isNarrowed'>,
+  { asked, rules, hint, lists, isNarrowed }: Omit<DecideCall, 'bySocket' | 'cpus' | 'takesMemory'>,
 ): AnswerReader {
   const fit = enough(wanted);
   return native.decide({
-    merge,
+    asked,
+    rules,
     hint,
     lists,
     bySocket: placement.alignBySocket,
@@ -157,7 +151,7 @@ function rulesOf(
     allocationStrategy === 'none'
       ? closest
       : distancesFor(draft, { cpus: asked.some(isOfCpus), memory, devices }, closest);
-  return { numaNodes: topology.numaNodes, policy, distances };
+  return { numaNodes: topology.numaNodes, policy: policyAt(policy), distances };
 }
 
 const isOfCpus = ({ provider, resource }: AskedHints) => provider === null && resource === 'cpu';

@@ -10,7 +10,7 @@ import type {
   MemoryHintsCall,
   PackedHints,
 } from '../../lib/base/native-hints.js';
-import { type Hints, mergeOffered } from '../../lib/decision/hints/merge-hints.js';
+import { type Hints, mergeOffered, policyAt } from '../../lib/decision/hints/merge-hints.js';
 import { HintFamily } from '../../lib/entries/topology.js';
 import { NodeSet } from '../../lib/index.js';
 import type { TopologyManagerPolicy } from '../../lib/input/policies.js';
@@ -325,7 +325,8 @@ describe('a question to the core in a merge', () => {
   it('counts as the hints that the core returns for it alone, and is returned as these', () => {
     fc.assert(
       fc.property(machines, policies, ({ memory, devices }, policy) => {
-        const host = { numaNodes: idsOf(devices[0]!.nodes), policy, distances: undefined };
+        const numaNodes = idsOf(devices[0]!.nodes);
+        const host = { numaNodes, policy: policyAt(policy), distances: undefined };
         const questions: HintQuestion[] = [
           ...memory.map((machine) => ({ kind: 'memory' as const, call: memoryCall(machine) })),
           ...devices.map((each) => ({ kind: 'devices' as const, call: deviceCall(each) })),
@@ -379,12 +380,10 @@ describe('a question to the core in a merge', () => {
       reusable: [],
     });
     const merge = (hints: (HintQuestion | PackedHints)[]) =>
-      native.mergeHints({
-        asked: hints.map((each) => ({ hints: each })),
-        nodes: 2,
-        policy: 1,
-        distances: undefined,
-      });
+      native.mergeHints(
+        hints.map((each) => ({ hints: each })),
+        { numaNodes: [0, 1], policy: 1, distances: undefined },
+      );
     const answer = merge([{ kind: 'memory', call }]);
     // The mask, whether any, and whether preferred come before whether admitted.
     answer.skip(4);

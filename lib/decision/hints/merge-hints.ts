@@ -4,7 +4,7 @@ import { types } from 'node:util';
 import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
-import type { HintQuestion, JointCall, MergeHintsCall } from '../../base/native-hints.js';
+import type { HintQuestion, MergeRules } from '../../base/native-hints.js';
 import type { AnswerReader, Words } from '../../base/words.js';
 import { parsePlacement } from '../../input/placement.js';
 import { PLACEMENT_OPTIONS } from '../../input/placement-options.js';
@@ -75,16 +75,8 @@ export interface NodeChoice {
 
 const MERGE_OPTIONS = ['numaNodes', 'policy', 'policyOptions', 'distances'] as const;
 
-/** The machine in terms of the merge. */
-export interface MergeRules {
-  /** Ascending. */
-  readonly numaNodes: readonly number[];
-  readonly policy: TopologyManagerPolicy;
-  /** Row by row; undefined if distances do not count. */
-  readonly distances: Words | undefined;
-  /** Set for a joint choice; undefined for the kubelet's merge. */
-  readonly joint?: JointCall | undefined;
-}
+/** A policy as the core has it. */
+export const policyAt = (policy: TopologyManagerPolicy): number => TOPOLOGY_MANAGER_POLICIES.indexOf(policy);
 
 /** Packed hints, or a question to the core that yields them. */
 export type Hints = HintFamily | HintQuestion;
@@ -101,13 +93,6 @@ export interface OfferedHints {
 
 /** The same before the merge. Types of memory have one question, in turn. */
 export type AskedHints = Pick<OfferedHints, 'provider' | 'resource'> & { readonly hints: Hints };
-
-/** The question to the core. */
-export function mergeCall(asked: MergeHintsCall['asked'], rules: MergeRules): MergeHintsCall {
-  const { numaNodes, policy, distances, joint } = rules;
-  const at = TOPOLOGY_MANAGER_POLICIES.indexOf(policy);
-  return { asked, nodes: numaNodes.length, policy: at, distances, joint };
-}
 
 function resultOf(answer: AnswerReader, { numaNodes }: MergeRules): MergeResult {
   const mask = [answer.word(), answer.word()];
@@ -134,7 +119,7 @@ export interface Merged {
  * to 64 NUMA nodes.
  */
 export const mergeOffered = (asked: readonly AskedHints[], rules: MergeRules): Merged =>
-  readMerged(native.mergeHints(mergeCall(asked, rules)), asked, rules);
+  readMerged(native.mergeHints(asked, rules), asked, rules);
 
 /** `isListed`: whether the answer has the hints. */
 export function readMerged(
@@ -256,8 +241,8 @@ export function mergeHints(providers: readonly ProviderHints[], options: MergeOp
     }
   }
   try {
-    const rules = { numaNodes, policy, distances };
-    return resultOf(native.mergeHints(mergeCall(families, rules)), rules);
+    const rules = { numaNodes, policy: policyAt(policy), distances };
+    return resultOf(native.mergeHints(families, rules), rules);
   } catch (error) {
     // The merge itself checks the words of families.
     throw wrongFamily(providers, families, numaNodes) ?? error;

@@ -87,8 +87,7 @@ function parseCommon(options: Record<string, unknown>, placement: Placement) {
 }
 
 function parseRequire(value: unknown): { enforcement?: unknown; quiet?: unknown } {
-  const isObject = typeof value === 'object' && value !== null;
-  return isObject ? checkOptions(value, ['enforcement', 'quiet'], 'require') : { enforcement: value };
+  return isObject(value) ? checkOptions(value, ['enforcement', 'quiet'], 'require') : { enforcement: value };
 }
 
 // All requests without any of these options share a result.
