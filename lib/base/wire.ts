@@ -14,20 +14,18 @@ import type { Native } from './native-surface.js';
 import type { NativeMove, NativePinOutcome } from './native-threads.js';
 import { type Answer, type AnswerReader, type TopologyHandle, Wire, type Words } from './words.js';
 
+type Ask<Of extends unknown[] = []> = (...of: Of) => Answer;
+type OnTopology = Ask<[topology: TopologyHandle]>;
+type PerhapsOnTopology = Ask<[topology: TopologyHandle | undefined]>;
+
 /** The functions of the addon that use the wire. Sets, lists and numbers are on it. */
-export interface WiredFunctions {
+export interface WiredFunctions
+  extends Record<'bestFit' | 'cpuHints' | 'wholeCores', OnTopology>,
+    Record<'mergeHints' | 'decide', PerhapsOnTopology>,
+    Record<'memoryHints' | 'deviceHints' | 'listHints' | 'withoutPreferred', Ask> {
   setWire(words: Words, amounts: Float64Array): void;
-  bestFit(topology: TopologyHandle): Answer;
-  cpuHints(topology: TopologyHandle): Answer;
-  memoryHints(): Answer;
-  deviceHints(): Answer;
-  wholeCores(topology: TopologyHandle): Answer;
   isHintFamily(): boolean;
-  listHints(): Answer;
-  withoutPreferred(): Answer;
   pin(tid: number, grant?: string, part?: string, owner?: string, replace?: boolean): Answer;
-  mergeHints(topology: TopologyHandle | undefined): Answer;
-  decide(topology: TopologyHandle | undefined): Answer;
 }
 
 type Wired = Pick<Native, Exclude<keyof WiredFunctions, 'setWire'>>;
