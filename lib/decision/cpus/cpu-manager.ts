@@ -202,14 +202,10 @@ export function keptCpus(
  * required. It keeps held siblings.
  */
 export function onlineCpusKept(
-  {
-    topology,
-    present: { online },
-    state,
-    placement,
-  }: Pick<Draft, 'topology' | 'present' | 'state' | 'placement'>,
+  { topology, present, state, placement }: Pick<Draft, 'topology' | 'present' | 'state' | 'placement'>,
   { cpus, held }: CpuAllocation,
 ): CpuAllocation {
+  const { online } = present;
   const here = cpus.intersection(online);
   if (placement.holdSiblings) {
     // An offline sibling is still held when it comes back. Only the record knows the cores of
