@@ -70,7 +70,7 @@ export const HOUSES = {
       because: 'devices and spread count, and how much of a node is allocated',
     }),
     room('decision/flags', 369, 'what differs from the decision that was asked for'),
-    room('decision', 1750, 'the Topology Manager: hints, merge, policy, fit, explanation', {
+    room('decision', 1746, 'the Topology Manager: hints, merge, policy, fit, explanation', {
       ...on('8-nodes'),
       because:
         'pools and kinds of cores are tried in turn; the trials of whole pods, and the question to the core, came from decision/joint, which has more lines less',

@@ -215,17 +215,17 @@ export function questionOf(
 
 /** Decides on the CPUs of the last grant of this name if they are free and suffice, else on any. */
 function decideNamed(question: Question): Decision | Rejection {
-  const { state, request, topology, present, within } = question;
+  const { state, request, topology, present } = question;
   const { isForCaller, pod } = request;
   const last = isForCaller ? state.lastCpus.find(({ name }) => name === pod.name)?.cpus : undefined;
   const onLast = (asked: Question, pool: CpuPool): Decision | Rejection => {
     const isFree = last?.isSubsetOf(freeCpus(state, present, pool).intersection(topology.allowed));
-    const decision =
-      isFree && decideIn({ ...asked, within: asked.within?.intersection(last!) ?? last }, pool);
-    return decision && decision.admitted ? decision : decideIn(asked, pool);
+    const within = asked.within?.intersection(last!) ?? last;
+    const onThem = isFree ? decideIn({ ...asked, within }, pool) : undefined;
+    return onThem?.admitted ? onThem : decideIn(asked, pool);
   };
   const decision = decide(question, last && onLast);
-  return decision.admitted ? decision : withMask(decision, request.within ? undefined : within);
+  return decision.admitted ? decision : withMask(decision, request.within ? undefined : question.within);
 }
 
 // Names the mask, in which the rejection says what is free.

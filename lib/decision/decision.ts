@@ -19,7 +19,7 @@ import { withParts } from './cpus/parts.js';
 import { bookedIn } from './draft/memory-draft.js';
 import { choiceText } from './joint/choice-text.js';
 import { tiersToTry } from './memory/memory-tiers.js';
-import { place } from './place.js';
+import { place } from './place-pod.js';
 import { begin, memoryOf, type Offer, type Progress } from './progress.js';
 import { listsHints, type Question, underSettings, undo } from './question.js';
 import { collectAmounts, type Rejection, rejectionOf, withFact, withRollback } from './rejection.js';

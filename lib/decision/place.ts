@@ -1,4 +1,4 @@
-// Place: hints, merge and allocation, for each container or for the whole pod. Pure, except for
+// Place: hints, merge and allocation, for each container or for the pod as a whole. Pure, except for
 // custom hint providers.
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { withLast } from '../base/collections/lists.js';
@@ -7,7 +7,7 @@ import { isStrict } from '../input/placement.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 import type { NodeSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
-import { type Aligned, aligned, offeredForPod, takeNear, type Wanted, wantedBy } from './alignment.js';
+import { type Aligned, aligned, takeNear, type Wanted, wantedBy } from './alignment.js';
 import { bookPod } from './booking.js';
 import { checkLeftByHints } from './claims.js';
 import { exclusiveCount } from './cpus/cpu-choices.js';
@@ -20,17 +20,15 @@ import { askToAllocate } from './hints/hint-provider.js';
 import { nodesAhead, type Trial } from './joint/nodes-ahead.js';
 import { allocateMemory } from './memory/memory-allocation.js';
 import { memoryLeft } from './memory/memory-booking.js';
-import { isJoint, placeJointly } from './place-jointly.js';
 import { type ContainerAllocation, draftAfter, nodesOf, type Offer, type Progress } from './progress.js';
-import { hintRequest, type Question } from './question.js';
+import { hintRequest, isJoint, type Question } from './question.js';
 
-export function place(progress: Progress): void {
-  const { question } = progress;
-  if (isJoint(question)) placeJointly(progress, { place: placeOnce, offered: offeredForPod });
-  else placeOnce(progress, question.request.placement.initContainerLookahead);
-}
-
-function placeOnce(progress: Progress, isAhead: boolean): void {
+/**
+ * Places all containers by `joint` of the progress. `isAhead`: places init containers with the whole
+ * pod in view.
+ * @throws Refusal
+ */
+export function placeOnce(progress: Progress, isAhead: boolean): void {
   const { pod, placement } = progress.question.request;
   if (isBookedWhole(pod, placement)) {
     checkLeftByHints(progress.draft);

@@ -10,6 +10,7 @@ import type { MemoryTiers } from '../input/policies.js';
 import type { AdmissionRequest } from '../input/requests/request.js';
 import { withCpuNodes } from '../machine/cpu-nodes.js';
 import type { CpuSet } from '../machine/cpu-set.js';
+import { MAX_HINT_NODES } from '../machine/hint-masks.js';
 import type { Topology } from '../machine/topology.js';
 import { type DeviceResources, nearCpuNodes } from './devices/device-resources.js';
 import { type FreeHugepages, hugepagesAt } from './draft/memory-draft.js';
@@ -44,6 +45,13 @@ export interface Question {
   readonly mustList?: boolean;
   /** For a resize: the pod whose only container gets the requested amounts. Not in `state`. */
   readonly resized?: PodAssignment;
+}
+
+/** True if the request's NUMA nodes are chosen jointly. */
+export function isJoint({ request: { placement }, topology, providers }: Question): boolean {
+  if (placement.nodeChoice !== 'joint' || topology.nodes.length > MAX_HINT_NODES) return false;
+  // Under `none`, custom providers are not asked.
+  return placement.topologyPolicy !== 'none' || providers.length === 0;
 }
 
 /**
