@@ -12,6 +12,8 @@ const ENTRIES = [
 export default defineConfig({
   input: Object.fromEntries(ENTRIES.map((entry) => [entry, `${TYPES}/${entry}.d.ts`])),
   external: /^[^./]/,
+  // Else what all share may become a part of an entry, whose names then are others.
+  experimental: { chunkOptimization: false },
   plugins: [dts({ dtsInput: true, tsconfig: false }), aliasHiddenInterfaces()],
   output: {
     dir: 'dist',

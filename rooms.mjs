@@ -48,31 +48,34 @@ export const HOUSES = {
       because: 'spread and even memory, and tiers of memory are options',
     }),
     room('input/requests', 490, 'requests, checked'),
-    room('decision/hints', 359, 'hint providers, and the merge of their hints', on('8-nodes')),
+    room('decision/hints', 365, 'hint providers, and the merge of their hints', {
+      ...on('8-nodes'),
+      because: 'what was offered to a merge is listed here, which decision did',
+    }),
     room('decision/devices', 397, 'the Device Manager', {
       ...on('4-nodes-pci'),
       because: 'joint placement takes the devices beside its CPUs first',
     }),
-    room('decision/draft', 156, 'what a decision works on, and how pods share it'),
-    room('decision/memory', 620, 'the Memory Manager', {
+    room('decision/draft', 148, 'what a decision works on, and how pods share it'),
+    room('decision/memory', 600, 'the Memory Manager', {
       ...on('memory-only-node', 'cpu-only-node', 'memory-tiers'),
       because: 'tiers of memory are chosen here',
     }),
-    room('decision/cpus', 540, 'the CPU Manager', {
+    room('decision/cpus', 546, 'the CPU Manager', {
       ...on('64-cpus'),
-      because: 'kinds of cores, and mixtures of them, are chosen here',
-    }),
-    room('decision/joint', 317, 'placement of all resources at once', {
       because:
-        'it asks the core for hints, CPUs and memory at once, joint or not; devices and spread count, and how much of a node is allocated',
+        'kinds of cores, and mixtures of them, are chosen here; a placement has the flags of its fits once',
+    }),
+    room('decision/joint', 231, 'placement of all resources at once', {
+      because: 'devices and spread count, and how much of a node is allocated',
     }),
     room('decision/flags', 369, 'what differs from the decision that was asked for'),
-    room('decision', 1710, 'the Topology Manager: hints, merge, policy, fit, explanation', {
+    room('decision', 1746, 'the Topology Manager: hints, merge, policy, fit, explanation', {
       ...on('8-nodes'),
       because:
-        'pools and kinds of cores are tried in turn; the trials of whole pods came from decision/joint, which has as many lines less',
+        'pools and kinds of cores are tried in turn; the trials of whole pods, and the question to the core, came from decision/joint, which has more lines less',
     }),
-    room('decision/changes', 1582, 'which grants move, grow and shrink, and the steps of that'),
+    room('decision/changes', 1575, 'which grants move, grow and shrink, and the steps of that'),
     room('cgroups/files', 566, 'files and mounts of cgroups', on('newer-kernel')),
     room('cgroups/groups', 719, 'cpuset cgroups of both versions', on('newer-kernel')),
     room('cgroups', 263, 'the hierarchy for enforcement, and limits', on('newer-kernel')),
@@ -114,11 +117,11 @@ export const HOUSES = {
     room('quiet/resctrl', 169, 'groups of the resctrl file system', on('quiet')),
     room('quiet/parts', 703, 'the parts of a quiet CPU', on('quiet', 'quiet-newest')),
     room('quiet', 624, 'keeps kernel work off granted CPUs', on('quiet')),
-    room('admission', 1460, 'from a request to a committed grant, or to a plan', {
+    room('admission', 1455, 'from a request to a committed grant, or to a plan', {
       ...on('8-nodes'),
       because: 'plans are in this room',
     }),
-    room('admission/grants', 1258, 'grants on record: release, resize, transfer, sharing', on('8-nodes')),
+    room('admission/grants', 1255, 'grants on record: release, resize, transfer, sharing', on('8-nodes')),
     room('changes', 1330, 'grants that move, grow and shrink', on('8-nodes')),
     room('adoption', 411, 'grants that were made elsewhere'),
     room('kubelet', 1367, 'checkpoints of the kubelet, read and written', {

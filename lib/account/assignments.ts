@@ -99,7 +99,9 @@ const podsByUid = oncePerPods<LayeredMap<string, PodAssignment>>(
 );
 
 export function findPod({ pods }: Pick<Assignments, 'pods'>, uid: string): PodAssignment | undefined {
-  return podsByUid(pods).get(uid);
+  // The latest one is looked up most.
+  const last = pods.at(-1);
+  return last?.uid === uid ? last : podsByUid(pods).get(uid);
 }
 
 /**

@@ -93,24 +93,32 @@ export interface Plan {
   readonly choice: string | null;
 }
 
-// Lists the members: a spread object with one more takes many times as long.
-function admittedPlan(
+// What a plan is completed from: a spread that gets no more members is fast.
+const NO_PLAN: Plan = {
+  admitted: false,
+  reason: null,
+  code: null,
+  containers: [],
+  hints: [],
+  explanation: null,
+  warnings: [],
+  repacking: null,
+  exact: true,
+  choice: null,
+};
+
+const admittedPlan = (
   { containers }: PodAssignment,
   { hints, warnings, exact, choice }: Pick<Plan, 'hints' | 'warnings' | 'exact' | 'choice'>,
-): Plan {
-  return {
-    admitted: true,
-    reason: null,
-    code: null,
-    containers: containers.map(podContainer),
-    hints,
-    explanation: null,
-    warnings,
-    repacking: null,
-    exact,
-    choice,
-  };
-}
+): Plan => ({
+  ...NO_PLAN,
+  admitted: true,
+  containers: containers.map(podContainer),
+  hints,
+  warnings,
+  exact,
+  choice,
+});
 
 /** The plan for a pod that is placed already. */
 export function planOfPlaced(pod: PodAssignment): Plan {
@@ -131,18 +139,8 @@ export function plan(question: Question): {
   if (!decision.admitted) {
     const repacking = decision.isShortage ? repackingFor(question) : null;
     const { code, reason, explanation } = repacking ? withReport(decision, repacking) : decision;
-    const rejected = {
-      admitted: false,
-      reason,
-      code,
-      containers: [],
-      hints,
-      explanation,
-      warnings: [],
-      repacking,
-      exact,
-      choice: null,
-    };
+    const found = { reason, code, explanation, repacking };
+    const rejected = { ...NO_PLAN, ...found, containers: [], hints, warnings: [], exact };
     return { plan: rejected, next: undefined };
   }
   const failure = undo(question);

@@ -8,28 +8,34 @@ export interface BestFitCall {
   readonly count: number;
   /** CPUs to take first; they need not be available. */
   readonly near: Words;
-  /** With `wholeCores`: as many near CPUs as there are, or none at all. */
-  readonly onlyMost: boolean;
-  /** With `wholeCores`: what is taken near leaves cores that add up to the rest. */
-  readonly leavesRest: boolean;
-  /** A distribution goes over as many NUMA nodes as a hint has, like the kubelet v1.37 and newer. */
-  readonly keepsNodes: boolean;
-  /** The number of these nodes; 0: there is no hint, or the core finds it. */
+  /** The number of NUMA nodes of the hint; 0: there is none, or the core finds it. */
   readonly nearNodes: number;
-  /** As many CPUs of each NUMA node, but in the fewest L3 groups, where that costs nothing. */
-  readonly fewestL3: boolean;
-  readonly spread: boolean;
-  readonly alignByL3: boolean;
-  readonly distributeAcrossNuma: boolean;
   readonly cpuGroupSize: number;
-  readonly wholeCores: boolean;
-  /** With `alignByL3`: choose the rest like the kubelet v1.34 and newer. */
-  readonly anyRestInL3: boolean;
-  /** A distribution stays on a socket that holds it, like the kubelet v1.37 and newer. */
-  readonly keepsSocket: boolean;
+  /** Of {@link FIT}. */
+  readonly flags: number;
   /** With `wholeCores`: what later containers of the pod want of the rest. */
   readonly later: CoreClaims;
 }
+
+/** How a best fit takes CPUs: bits, in the order in which read_best_fit() of the core has them. */
+export const FIT = {
+  /** With `wholeCores`: as many near CPUs as there are, or none at all. */
+  onlyMost: 1 << 0,
+  /** With `wholeCores`: what is taken near leaves cores that add up to the rest. */
+  leavesRest: 1 << 1,
+  /** A distribution goes over as many NUMA nodes as a hint has, like the kubelet v1.37 and newer. */
+  keepsNodes: 1 << 2,
+  /** As many CPUs of each NUMA node, but in the fewest L3 groups, where that costs nothing. */
+  fewestL3: 1 << 3,
+  spread: 1 << 4,
+  alignByL3: 1 << 5,
+  distributeAcrossNuma: 1 << 6,
+  wholeCores: 1 << 7,
+  /** With `alignByL3`: choose the rest like the kubelet v1.34 and newer. */
+  anyRestInL3: 1 << 8,
+  /** A distribution stays on a socket that holds it, like the kubelet v1.37 and newer. */
+  keepsSocket: 1 << 9,
+} as const;
 
 /**
  * The exclusive CPUs of each container in turn, as count << 1, with 1 added for an init container,
@@ -57,13 +63,13 @@ export interface MemoryHintsCall {
   readonly types: number;
   /** For each type [request, free by node..., allocatable by node...]. */
   readonly amounts: readonly number[];
-  /** For each node the mask of the nodes that share its allocations, [low, high]. */
+  /** For each node the mask of the nodes that share its allocations, [low, high]; none: no node has any. */
   readonly groups: readonly number[];
   /** Rows of [low, high, bytes by type...]. */
   readonly reusable: readonly number[];
-  /** The nodes that every hint includes, [low, high]. */
+  /** The nodes that every hint includes, [low, high], or none. */
   readonly must: readonly number[];
-  /** Nodes whose group takes no more, [low, high]. */
+  /** Nodes whose group takes no more, [low, high], or none. */
   readonly closed: readonly number[];
 }
 
@@ -91,7 +97,7 @@ export interface DeviceHintsCall {
 /** Hints that the core makes while it merges them, so that they need not come back in between. */
 export type HintQuestion =
   | { readonly kind: 'cpus'; readonly call: CpuHintsCall }
-  /** Makes one family for each type of memory. */
+  /** Makes the same family for each type of memory. */
   | { readonly kind: 'memory'; readonly call: MemoryHintsCall }
   | { readonly kind: 'devices'; readonly call: DeviceHintsCall };
 
@@ -100,12 +106,16 @@ export interface PackedHints {
   readonly words: Words;
 }
 
-/** Asks for a merge of the hints of some resources. */
-export interface MergeHintsCall {
-  /** Families of hints, or the questions that make them; at most one question for CPUs. */
-  readonly hints: readonly (PackedHints | HintQuestion)[];
-  /** The number of NUMA nodes. */
-  readonly nodes: number;
+/**
+ * A family of hints for each resource, or the question that makes it: at most one for CPUs and one for
+ * memory, which is that of each type of memory in turn.
+ */
+export type HintsToMerge = readonly { readonly hints: PackedHints | HintQuestion }[];
+
+/** How hints are merged. */
+export interface MergeRules {
+  /** Ascending. */
+  readonly numaNodes: readonly number[];
   /** An index of TOPOLOGY_MANAGER_POLICIES. */
   readonly policy: number;
   /** The distances of nodes, row by row; undefined if they do not count. */
@@ -126,15 +136,18 @@ export interface JointCall {
 
 /** Asks for CPUs and NUMA nodes for memory near a hint. */
 export interface DecideCall {
-  readonly merge: MergeHintsCall;
-  /** The hint that was merged before; undefined: the hints of `merge` are merged. */
+  readonly asked: HintsToMerge;
+  readonly rules: MergeRules;
+  /** The hint that was merged before; undefined: the hints are merged. */
   readonly hint: { readonly mask: readonly number[] | null; readonly preferred: boolean } | undefined;
+  /** Returns the hints that are merged, too. */
+  readonly lists: boolean;
   /** All nodes of a socket count as near CPUs. */
   readonly bySocket: boolean;
   /** Distributes CPUs and memory over the nodes of a joint choice. */
   readonly isNarrowed: boolean;
   /** The CPUs to take; `near` of these counts only if the hint has no nodes. */
   readonly cpus: BestFitCall | undefined;
-  /** Chooses nodes for the memory of the question in `merge`. */
+  /** Chooses nodes for the memory of the question. */
   readonly takesMemory: boolean;
 }

@@ -13,9 +13,10 @@ import type {
   CpuHintsCall,
   DecideCall,
   DeviceHintsCall,
+  HintsToMerge,
   ListHintsCall,
   MemoryHintsCall,
-  MergeHintsCall,
+  MergeRules,
 } from './native-hints.js';
 import type {
   NativePciDevice,
@@ -115,7 +116,7 @@ export interface Native extends NativeCode {
   /** The family with these masks, [low, high] each, not preferred. */
   withoutPreferred(family: Words, masks: readonly number[]): Words;
   /** What answer_merge() of the core writes, at its beginning. */
-  mergeHints(call: MergeHintsCall): AnswerReader;
+  mergeHints(asked: HintsToMerge, rules: MergeRules): AnswerReader;
   /** What answer_placement() of the core writes, at its beginning. */
   decide(call: DecideCall): AnswerReader;
 

@@ -5,108 +5,98 @@ import type {
   CpuHintsCall,
   DeviceHintsCall,
   HintQuestion,
+  HintsToMerge,
   MemoryHintsCall,
-  MergeHintsCall,
+  MergeRules,
   PackedHints,
 } from './native-hints.js';
 import type { Native } from './native-surface.js';
 import type { NativeMove, NativePinOutcome } from './native-threads.js';
 import { type Answer, type AnswerReader, type TopologyHandle, Wire, type Words } from './words.js';
 
+type Ask<Of extends unknown[] = []> = (...of: Of) => Answer;
+type OnTopology = Ask<[topology: TopologyHandle]>;
+type PerhapsOnTopology = Ask<[topology: TopologyHandle | undefined]>;
+
 /** The functions of the addon that use the wire. Sets, lists and numbers are on it. */
-export interface WiredFunctions {
+export interface WiredFunctions
+  extends Record<'bestFit' | 'cpuHints' | 'wholeCores', OnTopology>,
+    Record<'mergeHints' | 'decide', PerhapsOnTopology>,
+    Record<'memoryHints' | 'deviceHints' | 'listHints' | 'withoutPreferred', Ask> {
   setWire(words: Words, amounts: Float64Array): void;
-  bestFit(topology: TopologyHandle): Answer;
-  cpuHints(topology: TopologyHandle): Answer;
-  memoryHints(): Answer;
-  deviceHints(): Answer;
-  wholeCores(topology: TopologyHandle): Answer;
   isHintFamily(): boolean;
-  listHints(): Answer;
-  withoutPreferred(): Answer;
   pin(tid: number, grant?: string, part?: string, owner?: string, replace?: boolean): Answer;
-  mergeHints(topology: TopologyHandle | undefined): Answer;
-  decide(topology: TopologyHandle | undefined): Answer;
 }
 
 type Wired = Pick<Native, Exclude<keyof WiredFunctions, 'setWire'>>;
 
 const NONE: readonly number[] = [];
-// The low and the high half.
-const NO_MASK: readonly number[] = [0, 0];
 
-// What asks for hints, by the kind of the question.
-const PUT = {
-  cpus(wire: Wire, call: CpuHintsCall) {
-    wire.list(call.available);
-    wire.list(call.reusable);
-    wire.word(call.count);
-    wire.flag(call.alignBySocket);
-    wire.flag(call.wholeCores);
-    wire.flag(call.keepsReusable);
-    wire.numbers(call.claims);
-  },
-  memory(wire: Wire, call: MemoryHintsCall) {
-    wire.word(call.types);
-    wire.amounts(call.amounts);
-    wire.amounts(call.reusable);
-    wire.numbers(call.groups);
-    wire.numbers(call.must);
-    wire.numbers(call.closed);
-  },
-  devices(wire: Wire, call: DeviceHintsCall) {
-    wire.word(call.request);
-    wire.flag(call.onlyNearDevices);
-    wire.numbers(call.devices);
-  },
-};
+function putCpus(wire: Wire, call: CpuHintsCall): void {
+  wire.list(call.available);
+  wire.list(call.reusable);
+  wire.word(call.count);
+  wire.flag(call.alignBySocket);
+  wire.flag(call.wholeCores);
+  wire.flag(call.keepsReusable);
+  wire.numbers(call.claims);
+}
 
-// Puts a family, or a question behind its kind.
-function putHints(wire: Wire, hints: PackedHints | HintQuestion): void {
-  if (!isQuestion(hints)) {
-    wire.word(0);
-    wire.list(hints.words);
-  } else if (hints.kind === 'cpus') {
-    wire.word(1);
-    PUT.cpus(wire, hints.call);
-  } else if (hints.kind === 'memory') {
-    wire.word(2);
-    PUT.memory(wire, hints.call);
-  } else {
-    wire.word(3);
-    PUT.devices(wire, hints.call);
-  }
+function putMemory(wire: Wire, call: MemoryHintsCall): void {
+  wire.word(call.types);
+  wire.amounts(call.amounts);
+  wire.amounts(call.reusable);
+  wire.numbers(call.groups);
+  wire.numbers(call.must);
+  wire.numbers(call.closed);
+}
+
+function putDevices(wire: Wire, call: DeviceHintsCall): void {
+  wire.word(call.request);
+  wire.flag(call.onlyNearDevices);
+  wire.numbers(call.devices);
 }
 
 const isQuestion = (hints: PackedHints | HintQuestion): hints is HintQuestion =>
   (hints as Partial<HintQuestion>).kind !== undefined;
 
+function putFamily(wire: Wire, { words }: PackedHints): void {
+  wire.word(0);
+  wire.list(words);
+}
+
+// Puts a question behind its kind, and returns the topology that one about CPUs is for.
+function putQuestion(wire: Wire, question: HintQuestion): TopologyHandle | undefined {
+  if (question.kind === 'cpus') {
+    wire.word(1);
+    putCpus(wire, question.call);
+    return question.call.topology;
+  }
+  if (question.kind === 'memory') {
+    wire.word(2);
+    putMemory(wire, question.call);
+  } else {
+    wire.word(3);
+    putDevices(wire, question.call);
+  }
+  return undefined;
+}
+
 function putBestFit(wire: Wire, call: BestFitCall): void {
   wire.list(call.available);
   wire.word(call.count);
   wire.list(call.near);
-  wire.flag(call.onlyMost);
-  wire.flag(call.leavesRest);
-  wire.flag(call.keepsNodes);
   wire.word(call.nearNodes);
-  wire.flag(call.fewestL3);
-  wire.flag(call.spread);
-  wire.flag(call.alignByL3);
-  wire.flag(call.distributeAcrossNuma);
   wire.word(call.cpuGroupSize);
-  wire.flag(call.wholeCores);
-  wire.flag(call.anyRestInL3);
-  wire.flag(call.keepsSocket);
+  wire.word(call.flags);
   wire.numbers(call.later);
 }
 
 // Returns the topology that its question about CPUs is for.
-function putMerge(
-  wire: Wire,
-  { hints, nodes, policy, distances, joint }: MergeHintsCall,
-): TopologyHandle | undefined {
-  wire.word(nodes);
-  wire.word(policy);
+function putMerge(wire: Wire, asked: HintsToMerge, rules: MergeRules): TopologyHandle | undefined {
+  const { distances, joint } = rules;
+  wire.word(rules.numaNodes.length);
+  wire.word(rules.policy);
   if (distances) wire.list(distances);
   else wire.numbers(NONE);
   wire.flag(joint !== undefined);
@@ -115,12 +105,12 @@ function putMerge(
     wire.numbers(joint.rooms);
     wire.numbers(joint.devices);
   }
-  wire.word(hints.length);
+  wire.word(asked.length);
   let topology: TopologyHandle | undefined;
-  for (let i = 0; i < hints.length; i++) {
-    const each = hints[i]!;
-    if (isQuestion(each) && each.kind === 'cpus') topology = each.call.topology;
-    putHints(wire, each);
+  for (let i = 0; i < asked.length; i++) {
+    const { hints } = asked[i]!;
+    if (!isQuestion(hints)) putFamily(wire, hints);
+    else if (i === 0 || hints !== asked[i - 1]!.hints) topology = putQuestion(wire, hints) ?? topology;
   }
   return topology;
 }
@@ -148,19 +138,19 @@ export function wired(addon: WiredFunctions): Wired {
     },
 
     cpuHints(call) {
-      PUT.cpus(wire.begin(), call);
+      putCpus(wire.begin(), call);
       return wire.wordsOf(addon.cpuHints(call.topology));
     },
 
     memoryHints(call) {
       wire.begin().word(call.nodes);
-      PUT.memory(wire, call);
+      putMemory(wire, call);
       return wire.wordsOf(addon.memoryHints());
     },
 
     deviceHints(call) {
       wire.begin().word(call.nodes);
-      PUT.devices(wire, call);
+      putDevices(wire, call);
       return wire.wordsOf(addon.deviceHints());
     },
 
@@ -195,15 +185,16 @@ export function wired(addon: WiredFunctions): Wired {
       return wire.wordsOf(addon.withoutPreferred());
     },
 
-    mergeHints: (call) => wire.read(addon.mergeHints(putMerge(wire.begin(), call))),
+    mergeHints: (asked, rules) => wire.read(addon.mergeHints(putMerge(wire.begin(), asked, rules))),
 
     decide(call) {
       const { hint, cpus } = call;
-      const topology = putMerge(wire.begin(), call.merge) ?? cpus?.topology;
+      const topology = putMerge(wire.begin(), call.asked, call.rules) ?? cpus?.topology;
       wire.flag(hint === undefined);
+      wire.flag(call.lists);
       if (hint) {
         wire.flag(hint.mask === null);
-        wire.numbers(hint.mask ?? NO_MASK);
+        wire.numbers(hint.mask ?? NONE);
         wire.flag(hint.preferred);
       }
       wire.flag(call.bySocket);

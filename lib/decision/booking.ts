@@ -5,7 +5,7 @@ import type { MemoryBlock } from '../account/booked-memory.js';
 import { withLast } from '../base/collections/lists.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
-import type { Aligned } from './alignment.js';
+import type { Aligned, Wanted } from './alignment.js';
 import { checkCpusLeft, checkMemoryLeft, memoryClaims } from './claims.js';
 import { claimsAfter, cpuClaims, siblings } from './cpus/cpu-choices.js';
 import { UnevenCores } from './cpus/cpu-limits.js';
@@ -39,12 +39,13 @@ const WHOLE = { name: '', kind: 'app', requests: {} } as const;
  * @throws ERR_POD_POOL_EMPTY, ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS, ERR_INSUFFICIENT_MEMORY,
  *   ERR_INSUFFICIENT_DEVICES, ERR_PREFERRED_ALLOCATION
  */
-export function bookPod(progress: Progress, { hint, wanted, taken }: Aligned): void {
+export function bookPod(progress: Progress, wanted: Wanted, near: Aligned): void {
   const { draft } = progress;
+  const { hint } = near;
   checkCpusLeft(draft);
-  const cpus = bookedCpus(draft, wanted.fit, taken);
+  const cpus = bookedCpus(draft, wanted.fit, near);
   checkMemoryLeft(draft, wanted.memory);
-  const blocks = allocateMemory(draft, wanted.memory, hint, taken.memory);
+  const blocks = allocateMemory(draft, wanted.memory, hint, near.memory);
   const parts = dealCpus(draft, cpus);
   const memory = { ...memoryLeft(draft, WHOLE, blocks), containers: dealMemory(draft, blocks) };
   const isNothing = cpus.cpus.isEmpty && blocks.length === 0;

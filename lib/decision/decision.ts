@@ -5,7 +5,7 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { addPod } from '../account/pod-changes.js';
 import { type CpuPool, memoryOf as memoryOfPod, presentCpus } from '../account/pod-holdings.js';
 import { freeCpus } from '../account/pools.js';
-import { Refusal } from '../base/refusal.js';
+import { Refusal, unlessRefusal } from '../base/refusal.js';
 import { cpusNamed } from '../base/text/cpus-named.js';
 import { preferenceOf } from '../input/placement.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
@@ -16,11 +16,12 @@ import { podAssignment } from './assignment.js';
 import { kindsText, machinesToTry } from './cpus/core-kinds.js';
 import { podExclusiveCount } from './cpus/cpu-choices.js';
 import { withParts } from './cpus/parts.js';
+import { bookedIn } from './draft/memory-draft.js';
 import { choiceText } from './joint/choice-text.js';
 import { tiersToTry } from './memory/memory-tiers.js';
-import { place } from './place.js';
+import { place } from './place-pod.js';
 import { begin, memoryOf, type Offer, type Progress } from './progress.js';
-import { type Question, underSettings, undo } from './question.js';
+import { listsHints, type Question, underSettings, undo } from './question.js';
 import { collectAmounts, type Rejection, rejectionOf, withFact, withRollback } from './rejection.js';
 
 /** The answer to an admitted request. */
@@ -41,27 +42,41 @@ export const POOLS: Readonly<Record<IsolationPolicy, readonly [first: CpuPool, .
   require: ['isolated'],
 };
 
-// Every pool, kind of cores and list of memory tiers that the request allows, in the order in which they are tried.
-function attemptsOf(question: Question): (readonly [Question, CpuPool])[] {
+const NO_CPUS = CpuSet.EMPTY;
+
+/**
+ * Decides in every pool, kind of cores and list of memory tiers that the request allows, in this order,
+ * until the pod is admitted. Returns the last answer.
+ */
+function tryEach<Refused extends Rejection | undefined>(
+  question: Question,
+  decideInPool: (question: Question, pool: CpuPool) => Decision | Refused,
+): Decision | Refused {
   const { topology, request, resized, within } = question;
   const { pod, placement } = request;
+  const { coreKind, isolation, memoryTiers: allTiers } = placement;
+  const hasKinds = topology.coreKinds.length > 1 || coreKind === 'efficiency';
+  const present = resized && hasKinds ? presentCpus(resized).intersection(topology.cpus) : NO_CPUS;
   const machines =
-    podExclusiveCount(pod, placement) === 0
-      ? [{ topology, within }]
-      : machinesToTry(topology, {
-          coreKind: placement.coreKind,
-          within,
-          present: resized ? presentCpus(resized).intersection(topology.cpus) : CpuSet.EMPTY,
-        });
-  const tiers = tiersToTry(topology, placement.memoryTiers, resized && memoryOfPod(resized));
-  return POOLS[placement.isolation].flatMap((pool) =>
-    machines.flatMap((machine) => {
+    hasKinds && podExclusiveCount(pod, placement) > 0
+      ? machinesToTry(topology, { coreKind, within, present })
+      : [question];
+  const tiers = tiersToTry(topology, allTiers, resized && memoryOfPod(resized));
+  let answer: Decision | Refused | undefined;
+  for (const pool of POOLS[isolation]) {
+    for (const machine of machines) {
       const isWhole = machine.topology === topology && machine.within === within;
-      const attempt = isWhole ? question : { ...question, ...machine };
-      if (tiers[0] === placement.memoryTiers) return [[attempt, pool] as const];
-      return tiers.map((memoryTiers) => [{ ...attempt, memoryTiers }, pool] as const);
-    }),
-  );
+      const onMachine = isWhole
+        ? question
+        : { ...question, topology: machine.topology, within: machine.within };
+      for (const memoryTiers of tiers) {
+        const isAll = memoryTiers === allTiers;
+        answer = decideInPool(isAll ? onMachine : { ...onMachine, memoryTiers }, pool);
+        if (answer?.admitted) return answer;
+      }
+    }
+  }
+  return answer as Refused;
 }
 
 /**
@@ -74,12 +89,8 @@ export function decide(
   decideInPool: (question: Question, pool: CpuPool) => Decision | Rejection = decideIn,
 ): Decision | Rejection {
   const question = underSettings(request);
-  let answer: Decision | Rejection | undefined;
-  for (const [attempt, pool] of attemptsOf(question)) {
-    answer = decideInPool(attempt, pool);
-    if (answer.admitted) return answer;
-  }
-  return withWithin(question, withKinds(question, answer as Rejection));
+  const answer = tryEach(question, decideInPool);
+  return answer.admitted ? answer : withWithin(question, withKinds(question, answer));
 }
 
 // A request for some kinds alone is rejected although others may have room.
@@ -108,6 +119,8 @@ export function decideIn(question: Question, pool: CpuPool): Decision | Rejectio
   try {
     return admission(progress);
   } catch (error) {
+    if (error instanceof Refusal && !listsHints(question))
+      return decideIn({ ...question, mustList: true }, pool);
     const amounts = collectAmounts(progress);
     const failure = undo(question);
     if (error instanceof Refusal) return rejectionOf(progress, error, amounts, failure);
@@ -119,28 +132,17 @@ export function decideIn(question: Question, pool: CpuPool): Decision | Rejectio
  * Like {@link decide}, but skips the costly explanation of a rejection. Returns undefined if the
  * pod is not admitted. REQUIRES: custom providers allocate nothing.
  */
-export function decideWhether(request: Question): Decision | undefined {
-  const question = underSettings(request);
-  for (const [attempt, pool] of attemptsOf(question)) {
-    try {
-      return admission(begin(attempt, pool));
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-    }
-  }
-  return undefined;
-}
+export const decideWhether = (question: Question): Decision | undefined =>
+  tryEach(underSettings(question), (attempt, pool) => unlessRefusal(() => admission(begin(attempt, pool))));
 
 // Throws a {@link Refusal} if the pod is not admitted.
 function admission(progress: Progress): Decision {
   place(progress);
   const { question, draft, joint, offers } = progress;
-  const { parts = [] } = question.request;
+  const { parts, placement } = question.request;
   const whole = podAssignment(progress);
-  const pod = parts.length > 0 ? withParts(draft, whole, parts) : whole;
-  const memory = memoryOf(progress);
-  const next = () => addPod(question.state, pod, memory.booked());
-  const { placement } = question.request;
+  const pod = parts?.length ? withParts(draft, whole, parts) : whole;
+  const next = () => addPod(question.state, pod, bookedIn(draft.state, memoryOf(progress)));
   const isJoint = placement.nodeChoice === 'joint';
   return {
     admitted: true,

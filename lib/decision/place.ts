@@ -1,4 +1,4 @@
-// Place: hints, merge and allocation, for each container or for the whole pod. Pure, except for
+// Place: hints, merge and allocation, for each container or for the pod as a whole. Pure, except for
 // custom hint providers.
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { withLast } from '../base/collections/lists.js';
@@ -7,7 +7,7 @@ import { isStrict } from '../input/placement.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 import type { NodeSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
-import { type Aligned, aligned, offeredForPod, type Requests, requestsFor } from './alignment.js';
+import { type Aligned, aligned, takeNear, type Wanted, wantedBy } from './alignment.js';
 import { bookPod } from './booking.js';
 import { checkLeftByHints } from './claims.js';
 import { exclusiveCount } from './cpus/cpu-choices.js';
@@ -17,27 +17,23 @@ import { allocateDevices } from './devices/device-allocation.js';
 import { ownDevices } from './devices/device-draft.js';
 import { isBookedWhole } from './draft/partition.js';
 import { askToAllocate } from './hints/hint-provider.js';
-import { takeNear, wantedBy } from './joint/near-hint.js';
 import { nodesAhead, type Trial } from './joint/nodes-ahead.js';
-import { allocateMemory, needsNodes } from './memory/memory-allocation.js';
+import { allocateMemory } from './memory/memory-allocation.js';
 import { memoryLeft } from './memory/memory-booking.js';
-import { memoryRequests } from './memory/memory-requests.js';
-import { isJoint, placeJointly } from './place-jointly.js';
 import { type ContainerAllocation, draftAfter, nodesOf, type Offer, type Progress } from './progress.js';
-import { hintRequest, type Question } from './question.js';
+import { hintRequest, isJoint, type Question } from './question.js';
 
-export function place(progress: Progress): void {
-  const { question } = progress;
-  if (isJoint(question)) placeJointly(progress, { place: placeOnce, offered: offeredForPod });
-  else placeOnce(progress, question.request.placement.initContainerLookahead);
-}
-
-function placeOnce(progress: Progress, isAhead: boolean): void {
+/**
+ * Places all containers by `joint` of the progress. `isAhead`: places init containers with the whole
+ * pod in view.
+ * @throws Refusal
+ */
+export function placeOnce(progress: Progress, isAhead: boolean): void {
   const { pod, placement } = progress.question.request;
   if (isBookedWhole(pod, placement)) {
     checkLeftByHints(progress.draft);
-    const requests = requestsFor(progress.draft, undefined);
-    bookPod(progress, aligned(progress, requests, wantedBy(progress.draft, undefined, requests.memory)));
+    const wanted = wantedBy(progress.draft, undefined);
+    bookPod(progress, wanted, aligned(progress, wanted));
     checkSharedPool(progress.draft);
     if (needsRoom(progress.draft)) checkRoom(progress.draft);
     return;
@@ -48,38 +44,36 @@ function placeOnce(progress: Progress, isAhead: boolean): void {
 }
 
 function placeEach(progress: Progress): void {
-  placeContainers(progress);
-  // Only these checks need the draft after the last container.
-  const { draft } = progress;
-  const last = progress.allocations.at(-1)!;
-  if (leavesNoPool(draft, cpusTaken(draft, last.cpus))) checkSharedPool(draftAfter(draft, last));
-  if (needsRoom(draft)) checkRoom(draftAfter(draft, last));
-}
-
-function placeContainers(progress: Progress): void {
-  const { pod, placement } = progress.question.request;
-  const forPod = progress.question.resized
-    ? resizedHint(progress, progress.question.resized)
-    : placement.scope === 'pod'
-      ? aligned(progress, requestsFor(progress.draft, undefined)).hint
-      : undefined;
+  const { containers } = progress.question.request.pod;
+  const forPod = hintForAll(progress);
+  let last: ContainerAllocation | undefined;
   // By index: iterating over a frozen array allocates for each member.
-  const { containers } = pod;
   for (let i = 0; i < containers.length; i++) {
     const container = containers[i]!;
-    const last = progress.allocations.at(-1);
     if (last) progress.draft = draftAfter(progress.draft, last);
     progress.container = container;
-    const requests = requestsFor(progress.draft, container);
-    const wanted = wantedBy(progress.draft, container, requests.memory);
-    const near = aligned(progress, requests, wanted, forPod);
+    const wanted = wantedBy(progress.draft, container);
+    const near = aligned(progress, wanted, forPod);
     try {
-      progress.allocations = withLast(progress.allocations, allocate(progress, container, requests, near));
+      last = allocate(progress, container, wanted, near);
     } catch (error) {
       throw memoryRefusal(progress, near.hint, error) ?? error;
     }
+    progress.allocations = withLast(progress.allocations, last);
   }
   progress.container = undefined;
+  // Only these checks need the draft after the last container.
+  const { draft } = progress;
+  if (leavesNoPool(draft, cpusTaken(draft, last!.cpus))) checkSharedPool(draftAfter(draft, last!));
+  if (needsRoom(draft)) checkRoom(draftAfter(draft, last!));
+}
+
+// The hint that all containers have; undefined: each has its own.
+function hintForAll(progress: Progress): TopologyHint | undefined {
+  const { question, draft } = progress;
+  if (question.resized) return resizedHint(progress, question.resized);
+  const isOne = draft.placement.scope === 'pod';
+  return isOne ? aligned(progress, wantedBy(draft, undefined, false)).hint : undefined;
 }
 
 // Custom providers cannot allocate for a trial.
@@ -112,23 +106,24 @@ function resizedHint(progress: Progress, { containers: [now] }: PodAssignment): 
   const isGrowing = Object.entries(requests).some(
     ([resource, amount]) => amount > (now!.request[resource] ?? 0),
   );
-  return isGrowing ? aligned(progress, requestsFor(progress.draft, progress.container)).hint : now!.hint;
+  return isGrowing ? aligned(progress, wantedBy(progress.draft, progress.container, false)).hint : now!.hint;
 }
 
 function allocate(
   progress: Progress,
   container: ContainerRequest,
-  requests: Requests,
-  { hint, wanted, taken }: Aligned,
+  wanted: Wanted,
+  near: Aligned,
 ): ContainerAllocation {
   const { providers } = progress.question;
   const { draft } = progress;
-  const beside = isJoint(progress.question) ? taken.nodes : null;
+  const { hint } = near;
+  const beside = isJoint(progress.question) ? near.nodes : null;
+  const own = ownDevices(draft, container, wanted.devices);
   const devices =
-    draft.kept?.devices ??
-    allocateDevices(draft, container, ownDevices(draft, container, requests.devices), { ...hint, beside });
-  const cpus = allocateCpus(draft, wanted.fit, taken);
-  const blocks = allocateMemory(draft, requests.memory, hint, taken.memory);
+    draft.kept?.devices ?? allocateDevices(draft, container, own, { nodes: hint.nodes, beside });
+  const cpus = allocateCpus(draft, wanted.fit, near);
+  const blocks = allocateMemory(draft, wanted.memory, hint, near.memory);
   for (const provider of providers) askToAllocate(provider, hintRequest(progress), hint);
   const memory = memoryLeft(draft, container, blocks);
   return { container, hint, cpus, devices, memory, isShared: false };
@@ -152,10 +147,9 @@ function memoryRefusal(progress: Progress, hint: TopologyHint, error: unknown): 
     left -= exclusiveCount(pod, container, placement);
     if (left < 0) return undefined;
     try {
-      const memory = memoryRequests(draft, container);
-      const wanted = { fit: undefined, memory, takesMemory: needsNodes(draft, memory) };
+      const wanted = { ...wantedBy(draft, container), fit: undefined };
       const { memory: choice } = takeNear(draft, container, wanted, hint);
-      const blocks = allocateMemory(draft, memory, hint, choice);
+      const blocks = allocateMemory(draft, wanted.memory, hint, choice);
       draft = { ...draft, memory: memoryLeft(draft, container, blocks) };
     } catch (missing) {
       if (missing instanceof Refusal) return missing;

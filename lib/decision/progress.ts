@@ -9,10 +9,9 @@ import { type CpuAllocation, cpusLeft, cpusTaken, keptCpus } from './cpus/cpu-ma
 import { type DeviceAllocation, devicesLeft } from './devices/device-draft.js';
 import { type Draft, firstDraft, nextDraft, withKept } from './draft/draft.js';
 import type { MemoryDraft } from './draft/memory-draft.js';
-import type { MergeResult } from './hints/merge-hints.js';
+import type { MergeResult, OfferedHints } from './hints/merge-hints.js';
 import type { ContainerNodes } from './joint/score.js';
 import type { Question } from './question.js';
-import type { OfferedHints } from './resource-explanations.js';
 
 /** The hints merged for a container, or for the whole pod (null). */
 export interface Offer {

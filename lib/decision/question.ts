@@ -10,6 +10,7 @@ import type { MemoryTiers } from '../input/policies.js';
 import type { AdmissionRequest } from '../input/requests/request.js';
 import { withCpuNodes } from '../machine/cpu-nodes.js';
 import type { CpuSet } from '../machine/cpu-set.js';
+import { MAX_HINT_NODES } from '../machine/hint-masks.js';
 import type { Topology } from '../machine/topology.js';
 import { type DeviceResources, nearCpuNodes } from './devices/device-resources.js';
 import { type FreeHugepages, hugepagesAt } from './draft/memory-draft.js';
@@ -40,8 +41,28 @@ export interface Question {
   readonly within?: CpuSet | undefined;
   /** The tiers to book memory on, of those that the request names; undefined: all. */
   readonly memoryTiers?: MemoryTiers;
+  /** Lists the hints that are merged even if it is not planned; see {@link listsHints}. */
+  readonly mustList?: boolean;
   /** For a resize: the pod whose only container gets the requested amounts. Not in `state`. */
   readonly resized?: PodAssignment;
+}
+
+/** True if the request's NUMA nodes are chosen jointly. */
+export function isJoint({ request: { placement }, topology, providers }: Question): boolean {
+  if (placement.nodeChoice !== 'joint' || topology.nodes.length > MAX_HINT_NODES) return false;
+  // Under `none`, custom providers are not asked.
+  return placement.topologyPolicy !== 'none' || providers.length === 0;
+}
+
+/**
+ * True if a decision lists the hints that are merged, which takes as long as their merge: a plan shows
+ * them, and callbacks cannot be asked again for the rejection, which shows them too. Init containers
+ * may be placed by what they are offered.
+ */
+export function listsHints({ dryRun, mustList, providers, resources, request }: Question): boolean {
+  if (dryRun || mustList || providers.length > 0 || request.pod.containers[0]!.kind !== 'app') return true;
+  for (const { preferredAllocation } of resources.values()) if (preferredAllocation) return true;
+  return false;
 }
 
 /**

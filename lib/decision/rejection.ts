@@ -8,10 +8,11 @@ import type { Placement } from '../input/placement.js';
 import { TOPOLOGY_MANAGER_POLICIES } from '../input/policies.js';
 import { type Explanation, explain } from './explanation.js';
 import { askForAmounts, type NodeAmount } from './hints/hint-provider.js';
-import { place } from './place.js';
+import type { OfferedHints } from './hints/merge-hints.js';
+import { place } from './place-pod.js';
 import { begin, type Offer, type Progress } from './progress.js';
 import { hintRequest, type Question, undo } from './question.js';
-import { type Holder, holdersOf, type OfferedHints } from './resource-explanations.js';
+import { type Holder, holdersOf } from './resource-explanations.js';
 
 /** Why a request is not admitted, see {@link AdmissionError}. */
 export interface Rejection {

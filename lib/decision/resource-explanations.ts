@@ -16,24 +16,16 @@ import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 import { formatBytes } from '../input/values/quantity.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { HintFamily } from '../machine/hints.js';
-import { candidates, exclusiveCount, podExclusiveCount } from './cpus/cpu-choices.js';
+import { candidates, cpuCount } from './cpus/cpu-choices.js';
 import { everGrantable } from './cpus/cpu-limits.js';
 import { availableDevices, countNear, deviceRequests } from './devices/device-draft.js';
 import type { Draft } from './draft/draft.js';
+import { bookedIn } from './draft/memory-draft.js';
 import type { NodeAmount } from './hints/hint-provider.js';
+import type { OfferedHints } from './hints/merge-hints.js';
 import { memoryRequests } from './memory/memory-requests.js';
 import { allocatableOn, memoryRow, memoryTables } from './memory/memory-tables.js';
 import { nodesByTier } from './memory/memory-tiers.js';
-
-/** The hints of one resource that went into a merge. */
-export interface OfferedHints {
-  /** The custom provider's name; null for numalign itself. */
-  readonly provider: string | null;
-  /** `cpu`, a memory type such as `hugepages-2Mi`, or the name of a device or custom resource. */
-  readonly resource: string;
-  /** The sets of NUMA nodes that could serve the request. */
-  readonly hints: HintFamily;
-}
 
 /** A holder of what is missing: a grant, or a pod of the kubelet (`default/web of the kubelet`). */
 export interface Holder {
@@ -129,9 +121,9 @@ function ownHints(offered: readonly OfferedHints[], name: string): HintFamily | 
 }
 
 export function cpuExplanation({ draft, container, offered }: RejectedRequest): ResourceExplanation {
-  const { topology, present, pool, state, pod, placement, allowed, taken } = draft;
+  const { topology, present, pool, state, pod, allowed, taken } = draft;
   const asking = containerOf(draft, container);
-  const asked = asking ? exclusiveCount(pod, asking, placement) : podExclusiveCount(pod, placement);
+  const asked = cpuCount(draft, asking);
   // For grants that hold siblings, the machine has one CPU per core.
   const { from } = candidates(draft, asked);
   const reserved = universe(state.settings, present).intersection(state.settings.reservedSystemCPUs);
@@ -178,7 +170,7 @@ function otherTiersText({ topology, placement, state }: Draft, type: string): st
 
 export function memoryExplanations({ draft, container, offered }: RejectedRequest): ResourceExplanation[] {
   const { topology, state, memory } = draft;
-  const tables = memoryTables({ ...state, memory: memory.booked() }, topology);
+  const tables = memoryTables({ ...state, memory: bookedIn(state, memory) }, topology);
   const text = ({ nodes, bytes }: { nodes: readonly number[]; bytes: number }) =>
     `${formatBytes(bytes)} of NUMA node${nodes.length > 1 ? 's' : ''} ${nodes.join(', ')}`;
   return memoryRequests(draft, containerOf(draft, container)).map(({ type: resource, bytes: asked }) => {

@@ -4,6 +4,7 @@ import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { DEFAULT_VERSION, isSince, KUBELET_VERSIONS } from '../base/kubelet-features.js';
 import { native } from '../base/native.js';
+import { FIT } from '../base/native-hints.js';
 import { shapes } from '../base/shapes.js';
 import type { TopologyHandle } from '../base/words.js';
 import { CpuSet, NodeSet } from './cpu-set.js';
@@ -70,18 +71,15 @@ export function bestFit(
     available: (isAnywhere ? available : available.difference(required)).words,
     count: isAnywhere ? count : count - required.size,
     near: (isAnywhere ? CpuSet.EMPTY : near).words,
-    onlyMost: false,
-    leavesRest: false,
-    keepsNodes: isSince(kubeletVersion, 'v1.37'),
     nearNodes: nodes?.size ?? 0,
-    fewestL3: false,
-    spread: strategy === 'spread',
-    alignByL3: preferAlignByUncoreCache,
-    distributeAcrossNuma,
     cpuGroupSize,
-    wholeCores,
-    anyRestInL3: kubeletVersion !== 'v1.32',
-    keepsSocket: false,
+    flags:
+      (isSince(kubeletVersion, 'v1.37') ? FIT.keepsNodes : 0) |
+      (strategy === 'spread' ? FIT.spread : 0) |
+      (preferAlignByUncoreCache ? FIT.alignByL3 : 0) |
+      (distributeAcrossNuma ? FIT.distributeAcrossNuma : 0) |
+      (wholeCores ? FIT.wholeCores : 0) |
+      (kubeletVersion === 'v1.32' ? 0 : FIT.anyRestInL3),
     later: [],
   });
   return isAnywhere ? new CpuSet(taken) : required.union(new CpuSet(taken));

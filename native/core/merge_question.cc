@@ -38,11 +38,11 @@ HintFamily devices_of(WireReader& wire, int nodes) {
 Offers read_offers(WireReader& wire, const Topology* topology, int nodes) {
   Offers offers;
   std::vector<HintFamily>& families = offers.families;
-  uint32_t count = wire.word();
-  constexpr uint32_t kUsual = 16;
+  const size_t count = wire.word();
+  constexpr size_t kUsual = 16;
   families.reserve(std::min(count, kUsual));
   size_t cpus = 0, memory = 0;  // positions behind them
-  for (; count > 0 && wire.failure() == nullptr; count--) {
+  while (families.size() < count && wire.failure() == nullptr) {
     const uint32_t kind = wire.word();
     size_t times = 1;
     switch (kind) {
@@ -72,6 +72,7 @@ Offers read_offers(WireReader& wire, const Topology* topology, int nodes) {
     // Each type of memory counts as a resource, with the same hints.
     for (; times > 1; times--) families.push_back(HintFamily(families.back()));
   }
+  wire.require(families.size() == count, "a question about memory is for as many resources as it has types");
   // Only now they stay where they are.
   const std::span<const HintFamily> all = families;
   if (cpus > 0) offers.cpus = all.subspan(cpus - 1, 1);

@@ -21,7 +21,7 @@ struct Offers {
   MemoryHintsRequest of_memory;
 };
 
-// Reads each family or question after its kind.
+// Reads the number of families, and each family or question after its kind.
 Offers read_offers(WireReader& wire, const Topology* topology, int nodes);
 
 // How offers are merged: jointly, or as the kubelet does.

@@ -69,6 +69,7 @@ void answer_placement(WireReader& wire, const Topology* topology, WireWriter ans
   const int nodes = rules.joint.merge.nodes;
   const Offers offers = read_offers(wire, topology, nodes);
   const bool is_merged = wire.flag();
+  const bool lists = wire.flag();
   JointChoice choice;
   if (!is_merged) choice.merged = read_hint(wire, nodes);
   const bool by_socket = wire.flag();
@@ -87,7 +88,8 @@ void answer_placement(WireReader& wire, const Topology* topology, WireWriter ans
   if (is_merged) {
     choice = merge_offers(offers.families, rules);
     write(answer, choice);
-    for (size_t i : offers.answers) answer.family(offers.families[i]);
+    if (lists)
+      for (size_t i : offers.answers) answer.family(offers.families[i]);
     if (!choice.merged.admitted) return;
   }
   const MergedHint& hint = choice.merged;

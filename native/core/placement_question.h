@@ -23,11 +23,11 @@ NarrowedHint narrow(const Offers& offers, const MergeRules& rules, const MergedH
 // The CPUs of these NUMA nodes. `by_socket`: of all their sockets.
 CpuSet cpus_of_nodes(const Topology& topology, NodeMask nodes, bool by_socket);
 
-// Reads the rules of the merge and the offers; whether to merge them, else the hint that was merged
-// before (any, mask, preferred); whether nodes count by socket, and whether the hint is narrowed;
+// Reads the rules of the merge and the offers; whether to merge them, and to list them; else the hint that
+// was merged before (any, mask, preferred); whether nodes count by socket, and whether the hint is narrowed;
 // whether CPUs are taken, and then the arguments of near_fit(), whose near CPUs count only without
 // nodes in the hint; whether memory is taken. Writes, if the offers are merged, what answer_merge()
-// writes; if the merge admits, the nodes near which CPUs
+// writes, without the families unless they are listed; if the merge admits, the nodes near which CPUs
 // are taken (none: any); whether there are enough CPUs, and these; the outcome, nodes and clash of
 // the memory choice. `topology`: of questions about CPUs and of CPUs to take.
 void answer_placement(WireReader& wire, const Topology* topology, WireWriter answer);

@@ -73,7 +73,7 @@ NodeMask WireReader::mask_of_words(uint32_t low, uint32_t high, int nodes) {
 
 NodeMask WireReader::mask(int nodes) {
   std::span<const uint32_t> halves = list();
-  require(halves.size() == 2, "a mask is two words");
+  require(halves.empty() || halves.size() == 2, "a mask is two words, or none");
   return halves.size() == 2 ? mask_of_words(halves[0], halves[1], nodes) : NodeMask();
 }
 
@@ -91,19 +91,17 @@ BestFitQuestion read_best_fit(WireReader& wire) {
   question.available = wire.cpus();
   question.count = wire.number();
   question.near.near = wire.cpus();
-  question.near.only_most = wire.flag();
-  question.near.leaves_rest = wire.flag();
-  question.near.keeps_nodes = wire.flag();
   question.near.nodes = wire.number();
-  question.near.fewest_l3 = wire.flag();
   BestFitOptions& options = question.options;
-  options.spread = wire.flag();
-  options.align_by_l3 = wire.flag();
-  options.distribute_across_numa = wire.flag();
   options.cpu_group_size = wire.number();
-  options.whole_cores = wire.flag();
-  options.any_rest_in_l3 = wire.flag();
-  options.keep_package = wire.flag();
+  const uint32_t flags = wire.word();
+  int bit = 0;
+  for (bool* flag :
+       {&question.near.only_most, &question.near.leaves_rest, &question.near.keeps_nodes,
+        &question.near.fewest_l3, &options.spread, &options.align_by_l3, &options.distribute_across_numa,
+        &options.whole_cores, &options.any_rest_in_l3, &options.keep_package})
+    *flag = (flags >> bit++ & 1) != 0;
+  wire.require(flags >> bit == 0, "unknown flags of a fit");
   options.later = wire.core_claims();
   wire.require(question.count >= 0 && question.near.nodes >= 0 && options.cpu_group_size >= 1,
                "the count must not be negative, the group size at least 1");
@@ -135,8 +133,8 @@ MemoryHintsRequest read_memory_hints(WireReader& wire, int nodes) {
   request.must = wire.mask(nodes);
   request.closed = wire.mask(nodes);
   const size_t row = types + 2;
-  wire.require(types >= 1 && amounts.left() == types * (1 + 2 * n) && groups.size() == 2 * n &&
-                   reusable.left() % row == 0,
+  wire.require(types >= 1 && amounts.left() == types * (1 + 2 * n) &&
+                   (groups.empty() || groups.size() == 2 * n) && reusable.left() % row == 0,
                "at least one type, and every array as long as nodes and types need it");
   if (wire.failure() != nullptr) return request;
   request.types.resize(types);
@@ -146,9 +144,9 @@ MemoryHintsRequest read_memory_hints(WireReader& wire, int nodes) {
     type.free = amounts.by_node(nodes);
     type.allocatable = amounts.by_node(nodes);
   }
-  request.group.reserve(n);
-  for (size_t node = 0; node < n; node++) {
-    request.group.push_back(wire.mask_of_words(groups[2 * node], groups[2 * node + 1], nodes));
+  request.group.resize(n);
+  for (size_t node = 0; 2 * node < groups.size(); node++) {
+    request.group[node] = wire.mask_of_words(groups[2 * node], groups[2 * node + 1], nodes);
   }
   while (reusable.left() > 0) {
     ReusableMemory& memory = request.reusable.emplace_back();

@@ -40,7 +40,7 @@ class WireReader {
   std::span<const double> amounts() { return take(amounts_, word()); }
   CpuSet cpus();
   int node_count();  // 1 to 64
-  // Of the first `nodes` nodes.
+  // Of the first `nodes` nodes. An empty list is an empty mask.
   NodeMask mask(int nodes);
   NodeMask mask_of_words(uint32_t low, uint32_t high, int nodes);
   std::vector<CoreClaim> core_claims();

@@ -36,6 +36,39 @@ describe('a rejection', () => {
     expect([error.code, error.isShortage]).toEqual([code, true]);
   });
 
+  it.each<[number, ManagerOptions]>([
+    [9, { policy: 'single-numa-node' }],
+    [11, {}],
+    [11, { policy: 'restricted', placement: 'joint' }],
+    [11, { scope: 'pod' }],
+    [3, { ...whole, policy: 'none' }],
+  ])('of %i CPUs with %o has the hints of its plan', async (cpu, options) => {
+    const manager = await simulate(MACHINE, options);
+    await manager.acquire({ cpu: 6 });
+    const pod = { containers: [guaranteed('small', { cpu: 2 }), guaranteed('main', { cpu })] };
+    const error = (await errorOf(() => manager.admit(pod))) as AdmissionError;
+    const { hints } = manager.plan(pod);
+    expect(error.rejection.offers).toEqual(hints);
+    expect(hints.every(({ offered }) => offered.length > 0)).toBe(true);
+  });
+
+  it('asks callbacks once', async () => {
+    const manager = await simulate(MACHINE, { policy: 'single-numa-node' });
+    let calls = 0;
+    const preferredAllocation = () => {
+      calls++;
+      return null;
+    };
+    const devices = [0, 1].map((node) => ({ id: `nic${node}`, numaNodes: [node] }));
+    manager.registerDevices('example.com/nic', devices, { preferredAllocation });
+    const pod = { containers: [guaranteed('main', { cpu: 12, 'example.com/nic': 1 })] };
+    manager.plan(pod);
+    const planned = calls;
+    await errorOf(() => manager.admit(pod));
+    expect(planned).toBeGreaterThan(0);
+    expect(calls).toBe(2 * planned);
+  });
+
   it('by a callback that cannot choose is no shortage', async () => {
     const manager = await simulate(MACHINE);
     const cause = new Error('broken');

@@ -15,21 +15,8 @@ it('is one object for all copies of the module in an environment', async () => {
   const { handle } = await discover({ synthetic: 'core:16 pu:1' });
   second.wholeCores(handle, words('0-3'));
   const taken = first.bestFit({
-    ...{ topology: handle, available: words('12-15'), count: 2, cpuGroupSize: 1, later: [] },
-    ...{
-      near: words(''),
-      onlyMost: false,
-      leavesRest: false,
-      keepsNodes: false,
-      nearNodes: 0,
-      fewestL3: false,
-      spread: false,
-      alignByL3: false,
-      distributeAcrossNuma: false,
-      wholeCores: false,
-      anyRestInL3: false,
-      keepsSocket: false,
-    },
+    ...{ topology: handle, available: words('12-15'), count: 2, near: words('') },
+    ...{ nearNodes: 0, cpuGroupSize: 1, flags: 0, later: [] },
   });
   expect(String(new CpuSet(taken))).toBe('12-13');
 });

@@ -19,6 +19,16 @@ const podOf = (...counts: readonly number[]) => ({
 const cpusOf = (manager: Manager, cpu: number, options: Pick<AcquireOptions, 'coreKind'> = {}) =>
   manager.plan(podOf(cpu), options).containers.map(({ cpus }) => String(cpus));
 
+it.each<['performance' | 'efficiency', string]>([
+  ['performance', '16-19'],
+  ['efficiency', '0-3'],
+])('a request for %s cores among CPUs of another kind only is rejected', async (coreKind, within) => {
+  const manager = await managerOf(P8_E12);
+  const { code, explanation } = manager.plan(podOf(1), { coreKind, within });
+  expect(code).toBe('ERR_INSUFFICIENT_CPUS');
+  expect(explanation!.text).toContain(`to be chosen from CPUs ${within} only`);
+});
+
 describe('a request without a wish', () => {
   it('gets performance cores while they suffice', async () => {
     const manager = await managerOf(P8_E12);

@@ -55,7 +55,7 @@ function decideOn(
     ...{ topology, present, state, resources: new Map(), providers: [], hugepages },
     request: parseAdmit(pod, options, placement),
     owner: { kind: 'persistent', uuid: 'ab', pid: null, command: null, cgroup: null, unknown: {} },
-    ...{ uid: `pod-${state.pods.length}`, trialUid: '', now: '', dryRun: false },
+    ...{ uid: `pod-${state.pods.length}`, trialUid: '', now: '', dryRun: true },
   });
 }
 

@@ -10,7 +10,7 @@ import type {
   MemoryHintsCall,
   PackedHints,
 } from '../../lib/base/native-hints.js';
-import { mergeOffered } from '../../lib/decision/hints/merge-hints.js';
+import { type Hints, mergeOffered, policyAt } from '../../lib/decision/hints/merge-hints.js';
 import { HintFamily } from '../../lib/entries/topology.js';
 import { NodeSet } from '../../lib/index.js';
 import type { TopologyManagerPolicy } from '../../lib/input/policies.js';
@@ -325,20 +325,29 @@ describe('a question to the core in a merge', () => {
   it('counts as the hints that the core returns for it alone, and is returned as these', () => {
     fc.assert(
       fc.property(machines, policies, ({ memory, devices }, policy) => {
-        const host = { numaNodes: idsOf(devices[0]!.nodes), policy, distances: undefined };
+        const numaNodes = idsOf(devices[0]!.nodes);
+        const host = { numaNodes, policy: policyAt(policy), distances: undefined };
         const questions: HintQuestion[] = [
           ...memory.map((machine) => ({ kind: 'memory' as const, call: memoryCall(machine) })),
           ...devices.map((each) => ({ kind: 'devices' as const, call: deviceCall(each) })),
         ];
         const alone = [...memory.map((machine) => memoryHints(machine)), ...devices.map(deviceHints)];
         // Each type of memory is a resource.
-        const counted = alone.flatMap((family, i) =>
-          Array.from({ length: memory[i]?.types.length ?? 1 }, () => family),
+        const ofEach = (list: readonly Hints[]) =>
+          list.flatMap((hints, i) =>
+            Array.from({ length: memory[i]?.types.length ?? 1 }, () => ({
+              provider: null,
+              resource: `resource ${i}`,
+              hints,
+            })),
+          );
+        const { merged, offered } = mergeOffered(ofEach(questions), host);
+        expect(offered.map(({ hints }) => hints.words)).toEqual(
+          ofEach(alone).map(({ hints }) => (hints as HintFamily).words),
         );
-        const { merged, families } = mergeOffered(questions, host);
-        expect(families.map(({ words }) => words)).toEqual(alone.map(({ words }) => words));
-        expect(merged).toEqual(mergeOffered(counted, host).merged);
-        expect(mergeOffered([...questions.slice(0, -1), alone.at(-1)!], host).merged).toEqual(merged);
+        expect(merged).toEqual(mergeOffered(ofEach(alone), host).merged);
+        const last = [...questions.slice(0, -1), alone.at(-1)!];
+        expect(mergeOffered(ofEach(last), host).merged).toEqual(merged);
       }),
       { numRuns: budget({ all: 200, usual: 30 }) },
     );
@@ -346,6 +355,13 @@ describe('a question to the core in a merge', () => {
 
   it.each<[string, (call: MemoryHintsCall) => HintQuestion | PackedHints]>([
     ['memory of no type', (call) => ({ kind: 'memory', call: { ...call, types: 0 } })],
+    [
+      'memory of more types than resources',
+      (call) => ({
+        kind: 'memory',
+        call: { ...call, types: 2, amounts: [...call.amounts, ...call.amounts] },
+      }),
+    ],
     ['memory of a type without amounts', (call) => ({ kind: 'memory', call: { ...call, types: 2 } })],
     ['memory of another number of nodes', (call) => ({ kind: 'memory', call: { ...call, groups: [0, 0] } })],
     [
@@ -364,7 +380,10 @@ describe('a question to the core in a merge', () => {
       reusable: [],
     });
     const merge = (hints: (HintQuestion | PackedHints)[]) =>
-      native.mergeHints({ hints, nodes: 2, policy: 1, distances: undefined });
+      native.mergeHints(
+        hints.map((each) => ({ hints: each })),
+        { numaNodes: [0, 1], policy: 1, distances: undefined },
+      );
     const answer = merge([{ kind: 'memory', call }]);
     // The mask, whether any, and whether preferred come before whether admitted.
     answer.skip(4);

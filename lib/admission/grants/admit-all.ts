@@ -116,10 +116,8 @@ function tryAdmitAll(
     const [first] = batch.requests;
     if (!first) return [];
     const state = room ? withoutPlaceholder(latest, room.uid) : latest;
-    const steps = decideAll(
-      { host, batch, commit, base: questionOf(host, first, state, recorded.pods) },
-      state,
-    );
+    const base = questionOf(host, first, state, recorded.pods);
+    const steps = decideAll({ host, batch, commit, base }, state);
     if (isRejected(steps)) return steps;
     const questions = steps.flatMap(({ question }) => question ?? []);
     if (questions.length === 0) return steps.map((step) => admissionOf(host, step, state, []));
@@ -150,7 +148,7 @@ interface BatchContext {
   readonly batch: Batch;
   readonly commit: EnforcedCommit;
   /** What the questions of all pods share. */
-  readonly base: ReturnType<typeof questionOf>;
+  readonly base: Question;
 }
 
 function decideAll(context: BatchContext, state: Assignments): PodDecision[] | Rejected {

@@ -10,6 +10,7 @@ import { native } from '../../base/native.js';
 import type { RepackingTables } from '../../base/native-tables.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { cpusOfChoice } from '../cpus/core-kinds.js';
+import { cpuCount } from '../cpus/cpu-choices.js';
 import { type Decision, decideWhether, POOLS } from '../decision.js';
 import { begin } from '../progress.js';
 import { type Question, underSettings } from '../question.js';
@@ -18,7 +19,7 @@ import { type Move, moveOf, type StateAfterMove } from './move.js';
 import { type MoveTime, recentMoves } from './move-steps.js';
 import { nodesToTry } from './nodes-to-try.js';
 import { problemTables } from './problem-tables.js';
-import { countOf, requestParts } from './request-parts.js';
+import { requestParts } from './request-parts.js';
 
 /** The limits of a search. */
 export interface RepackLimits {
@@ -141,7 +142,7 @@ function problemIn(
   const isCountFixed =
     grants.every(({ placement, pod }) => !placement.holdSiblings && isBeside(presentCpus(pod))) &&
     usable.isSubsetOf(draft.allowed);
-  const count = countOf(draft);
+  const count = cpuCount(draft, undefined);
   const isPoolLeft = pool === 'isolated' || count < sharedPool(question.state, question.present).size;
   if (isCountFixed && count > 0 && (count > draft.free.size || !isPoolLeft)) return 'sum';
   return problemTables(question, draft, parts, grants);

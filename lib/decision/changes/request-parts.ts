@@ -2,13 +2,12 @@
 // part, whatever moves. Pure.
 import { native } from '../../base/native.js';
 import { isStrict } from '../../input/placement.js';
-import { podTotal } from '../../input/pods/pod-request.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import type { NodeSet } from '../../machine/cpu-set.js';
 import { maskOf } from '../../machine/hint-masks.js';
 import { HintFamily } from '../../machine/hints.js';
-import { requestsFor } from '../alignment.js';
-import { exclusiveCount, oneThreadACore, podExclusiveCount } from '../cpus/cpu-choices.js';
+import { wantedBy } from '../alignment.js';
+import { cpuCount, machineFor } from '../cpus/cpu-choices.js';
 import { mustAddUp, podClaims } from '../cpus/cpu-manager.js';
 import { availableDevices, type DeviceRequest } from '../devices/device-draft.js';
 import { deviceHints } from '../devices/device-hints.js';
@@ -66,16 +65,10 @@ export function requestParts(draft: Draft): readonly RequestPart[] | undefined {
   return parts;
 }
 
-/** The number of CPUs that the request takes at one time; of cores if it holds siblings. */
-export const countOf = ({ pod, placement }: Draft): number =>
-  isBookedWhole(pod, placement)
-    ? podExclusiveCount(pod, placement)
-    : podTotal(pod, (container) => exclusiveCount(pod, container, placement));
-
 function partOf(draft: Draft, container: ContainerRequest | undefined): RequestPart {
-  const { pod, placement } = draft;
-  const count = container ? exclusiveCount(pod, container, placement) : podExclusiveCount(pod, placement);
-  const { devices, memory } = requestsFor(draft, container);
+  const { placement } = draft;
+  const count = cpuCount(draft, container);
+  const { devices, memory } = wantedBy(draft, container, false);
   const demand = { container, count, memory, devices };
   const places = isStrict(placement) ? strictPlaces(draft, demand) : freePlaces(draft, demand);
   // Whether there is room on its tiers, only a decision knows.
@@ -121,7 +114,7 @@ function preferredSets(family: HintFamily, isFitting: (nodes: NodeSet) => boolea
 // The hints as if all CPUs were free.
 function cpuFamily(draft: Draft, container: ContainerRequest | undefined, count: number): HintFamily {
   const { topology, placement } = draft;
-  const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
+  const machine = machineFor(draft);
   if (count > machine.cpus.size) return HintFamily.from([], topology.numaNodes);
   const call = {
     topology: machine.handle,
@@ -143,11 +136,8 @@ function memoryFamily(draft: Draft, memory: readonly MemoryRequest[]): HintFamil
     const { allocatable } = offeredRow(draft, type);
     return [bytes, ...allocatable, ...allocatable];
   });
-  const groups = call.groups.map(() => 0);
-  return new HintFamily(
-    native.memoryHints({ ...call, amounts, groups, must: [0, 0], closed: [0, 0] }),
-    draft.topology.numaNodes,
-  );
+  const words = native.memoryHints({ ...call, amounts, groups: [], must: [], closed: [] });
+  return new HintFamily(words, draft.topology.numaNodes);
 }
 
 function familyOf({ topology }: Draft, hints: Hints): HintFamily {

@@ -51,6 +51,7 @@ export function machinesToTry(topology: Topology, request: KindRequest): readonl
   if (ones.length > 1 && !present.isEmpty) return [limited(all)];
   const one = ones.map((kind) => limited(machines(topology).get(kind)!));
   const isAllOne = wanted.length === 1 || (within && ones.some(({ cpus }) => within.isSubsetOf(cpus)));
+  if (isAllOne && one.length === 0) return [{ topology, within: CpuSet.EMPTY }];
   return isAllOne ? one : [...one, coreKind === 'best' ? { topology, within } : limited(all)];
 }
 

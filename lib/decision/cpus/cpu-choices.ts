@@ -11,6 +11,8 @@ import type { Topology } from '../../machine/topology.js';
 import type { Draft } from '../draft/draft.js';
 import { type Claim, isBookedWhole, isExclusive, podAmount } from '../draft/partition.js';
 
+type PodDraft = Pick<Draft, 'pod' | 'placement'>;
+
 /** The number of a container's exclusive CPUs: whole CPUs in a Guaranteed pod, or on request; else 0. */
 export function exclusiveCount(pod: PodRequest, container: ContainerRequest, placement: Placement): number {
   const milli = requestOf(container, 'cpu');
@@ -58,8 +60,12 @@ export function podExclusiveCount(pod: PodRequest, placement: Placement): number
   return podTotal(pod, (container) => exclusiveCount(pod, container, placement));
 }
 
+/** The same of a container, or of the whole pod (undefined). */
+export const cpuCount = ({ pod, placement }: PodDraft, container: ContainerRequest | undefined): number =>
+  container ? exclusiveCount(pod, container, placement) : podExclusiveCount(pod, placement);
+
 /** The claims of a pod's containers to exclusive CPUs, in turn. */
-export const cpuClaims = ({ pod, placement }: Pick<Draft, 'pod' | 'placement'>): Claim[] =>
+export const cpuClaims = ({ pod, placement }: PodDraft): Claim[] =>
   pod.containers.map((container) => ({
     kind: container.kind,
     amount: exclusiveCount(pod, container, placement) || null,
@@ -78,19 +84,20 @@ export function coreClaims(claims: readonly Claim[], total = 0): CoreClaims {
 export const claimsAfter = (claims: readonly Claim[], at: number): CoreClaims =>
   claims[at]!.kind === 'init' ? [] : coreClaims(claims.slice(at + 1));
 
-/** The machine for grants that hold siblings, which choose cores, not CPUs. */
-export const oneThreadACore = oncePer((topology: Topology) => topology.withoutSmt());
+const oneThreadACore = oncePer((topology: Topology) => topology.withoutSmt());
+
+/** The machine to choose on. Grants that hold siblings choose cores, not CPUs. */
+export const machineFor = ({ topology, placement }: Pick<Draft, 'topology' | 'placement'>): Topology =>
+  placement.holdSiblings ? oneThreadACore(topology) : topology;
 
 /** The CPUs to choose `count` from, and the machine to choose on. */
 export function candidates({ topology, placement, free, reusable }: Draft, count: number) {
   const all = free.union(reusable);
-  if (placement.holdSiblings) {
-    const machine = oneThreadACore(topology);
-    return { machine, from: topology.wholeCores(all).intersection(machine.cpus) };
-  }
+  const machine = machineFor({ topology, placement });
+  if (placement.holdSiblings) return { machine, from: topology.wholeCores(all).intersection(machine.cpus) };
   const whole = placement.fullPhysicalCpusOnly && count % topology.cpusPerCore === 0;
   // CPUs that the pod already has are whole cores.
-  return { machine: topology, from: whole ? topology.wholeCores(all).union(reusable) : all };
+  return { machine, from: whole ? topology.wholeCores(all).union(reusable) : all };
 }
 
 export function siblings({ cores }: Topology, cpus: CpuSet): CpuSet {

@@ -19,10 +19,8 @@ export function checkMultiple(
   count: number,
 ): void {
   if (!mustBeWhole(placement) || count % cpusPerCore === 0) return;
-  throw smtAlignment(`${count} CPUs requested: not a multiple of ${cpusPerCore}, the threads of a core`, {
-    value: count,
-    valid: `a multiple of ${cpusPerCore}`,
-  });
+  const message = `${count} CPUs requested: not a multiple of ${cpusPerCore}, the threads of a core`;
+  throw smtAlignment(message, { value: count, valid: `a multiple of ${cpusPerCore}` });
 }
 
 // Like the kubelet, ignores CPUs that init containers left behind.
@@ -31,12 +29,9 @@ export function checkSmtAlignment(draft: Draft, count: number): void {
   if (!mustBeWhole(placement)) return;
   checkMultiple(draft, count);
   const whole = topology.wholeCores(free);
-  if (whole.size < count) {
-    throw smtAlignment(`${count} CPUs requested in whole cores: ${freeText(whole)}`, {
-      value: count,
-      valid: `at most ${whole.size} now`,
-    });
-  }
+  if (whole.size >= count) return;
+  const message = `${count} CPUs requested in whole cores: ${freeText(whole)}`;
+  throw smtAlignment(message, { value: count, valid: `at most ${whole.size} now` });
 }
 
 /** Enough whole cores are free, but their sizes do not add up. The kubelet would split a core. */
@@ -99,14 +94,12 @@ function freeText(free: CpuSet, keptCount = 0): string {
   return `${free.size} ${free.size === 1 ? 'is' : 'are'} free (${free})${beside}`;
 }
 
-function requestText(draft: Draft, count: number): string {
-  return `${count} ${nounOf(draft, count)} requested`;
-}
-
-function nounOf({ placement, pool }: Draft, count: number): string {
+function requestText({ placement, pool }: Draft, count: number): string {
   const s = count === 1 ? '' : 's';
-  if (placement.holdSiblings) return `whole core${s}${pool === 'isolated' ? ' of isolated CPUs' : ''}`;
-  return `${pool === 'isolated' ? 'isolated' : 'exclusive'} CPU${s}`;
+  const isIsolated = pool === 'isolated';
+  const cores = `whole core${s}${isIsolated ? ' of isolated CPUs' : ''}`;
+  const cpus = `${isIsolated ? 'isolated' : 'exclusive'} CPU${s}`;
+  return `${count} ${placement.holdSiblings ? cores : cpus} requested`;
 }
 
 function upTo(most: number): string {

@@ -1,10 +1,11 @@
 // The CPU Manager: hints for CPUs, and the CPUs of a container. Follows the kubelet's policies none
 // and static (v1.32 to v1.37). Pure.
 import { kubeletCpus } from '../../account/kubelet-record.js';
+import { oncePer } from '../../base/collections/once-per.js';
 import { isNumalignError } from '../../base/errors.js';
 import { isSince } from '../../base/kubelet-features.js';
 import { native } from '../../base/native.js';
-import type { BestFitCall, CoreClaims } from '../../base/native-hints.js';
+import { type BestFitCall, type CoreClaims, FIT } from '../../base/native-hints.js';
 import { isStrict, type Placement } from '../../input/placement.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import { CpuSet, type NodeSet } from '../../machine/cpu-set.js';
@@ -18,8 +19,8 @@ import {
   claimsAfter,
   coreClaims,
   cpuClaims,
-  exclusiveCount,
-  oneThreadACore,
+  cpuCount,
+  machineFor,
   podExclusiveCount,
   siblings,
 } from './cpu-choices.js';
@@ -48,20 +49,15 @@ export interface CpuAllocation {
 
 const NOTHING: CpuAllocation = Object.freeze({ cpus: CpuSet.EMPTY, held: CpuSet.EMPTY });
 
-// Like the kubelet, leaves a lack of whole cores to the allocation, which reports it better.
-function hintCandidates(draft: Draft, count: number): ReturnType<typeof candidates> {
-  const chosen = candidates(draft, count);
-  if (chosen.from.size >= count || draft.placement.holdSiblings) return chosen;
-  return { machine: chosen.machine, from: draft.free.union(draft.reusable) };
-}
-
 /** The hints for a container, or for the whole pod; undefined: no preference. */
 export function cpuHints(draft: Draft, container: ContainerRequest | undefined): Hints | undefined {
-  const { pod, placement, reusable } = draft;
-  const count = container ? exclusiveCount(pod, container, placement) : podExclusiveCount(pod, placement);
+  const { placement, free, reusable } = draft;
+  const count = cpuCount(draft, container);
   if (count === 0) return undefined;
-  const { machine, from } = hintCandidates(draft, count);
+  const { machine, from: chosen } = candidates(draft, count);
   if (count > machine.cpus.size) return HintFamily.from([], machine.numaNodes);
+  // Like the kubelet, leaves a lack of whole cores to the allocation, which reports it better.
+  const from = chosen.size >= count || placement.holdSiblings ? chosen : free.union(reusable);
   const isWhole = mustAddUp(machine, placement);
   return {
     kind: 'cpus',
@@ -105,10 +101,10 @@ export function cpusOfNodes({ nodes, packages }: Topology, wanted: NodeSet, alig
 /** What a container, or the whole pod (undefined), takes CPUs from; undefined if it takes none. */
 export function cpuFit(draft: Draft, container: ContainerRequest | undefined): CpuFit | undefined {
   const { topology, placement, pod } = draft;
-  if (!container) return fitOf(draft, podExclusiveCount(pod, placement));
-  const at = () => pod.containers.findIndex(({ name }) => name === container.name);
-  const later = mustAddUp(topology, placement) ? claimsAfter(cpuClaims(draft), at()) : NO_CLAIMS;
-  return fitOf(draft, exclusiveCount(pod, container, placement), later);
+  const count = cpuCount(draft, container);
+  if (!container || !mustAddUp(topology, placement)) return fitOf(draft, count);
+  const at = pod.containers.findIndex(({ name }) => name === container.name);
+  return fitOf(draft, count, claimsAfter(cpuClaims(draft), at));
 }
 
 /** The same for `count` CPUs. `later`: claims that the rest should add up to. */
@@ -151,8 +147,9 @@ export function allocateCpus(draft: Draft, fit: CpuFit | undefined, taken: Taken
   if (kept && count <= 0) return kept;
   checkSmtAlignment(draft, count);
   if (from.size < count) throw insufficient(draft, count, from);
-  const near = taken.nodes ? cpusOfNodes(machine, taken.nodes, placement.alignBySocket) : fit.near;
-  const cpus = taken.cpus ?? takeNearFirst({ ...fit, near, nodes: taken.nodes });
+  const { nodes } = taken;
+  const near = nodes && !taken.cpus ? cpusOfNodes(machine, nodes, placement.alignBySocket) : fit.near;
+  const cpus = taken.cpus ?? takeNearFirst({ ...fit, near, nodes });
   const held = placement.holdSiblings ? siblings(topology, cpus) : CpuSet.EMPTY;
   return kept ? { cpus: kept.cpus.union(cpus), held: kept.held.union(held) } : { cpus, held };
 }
@@ -175,10 +172,8 @@ export function takeOf(
   count: number,
   later: CoreClaims = NO_CLAIMS,
 ): CpuSet {
-  const { topology, placement } = draft;
   checkMultiple(draft, count);
-  const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
-  return takeNearFirst({ machine, placement, from, count, later });
+  return takeNearFirst({ machine: machineFor(draft), placement: draft.placement, from, count, later });
 }
 
 /**
@@ -192,7 +187,7 @@ export function keptCpus(
   count: number,
 ): CpuAllocation {
   if (count >= cpus.size) return { cpus, held };
-  const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
+  const machine = machineFor({ topology, placement });
   const unclaimed = cpus.difference(kubeletCpus(state.kubelet));
   const isEnough = unclaimed.size >= count && !mustBeWhole(placement) && !placement.holdSiblings;
   const left = takeNearFirst({ machine, placement, from: isEnough ? unclaimed : cpus, count });
@@ -207,14 +202,10 @@ export function keptCpus(
  * required. It keeps held siblings.
  */
 export function onlineCpusKept(
-  {
-    topology,
-    present: { online },
-    state,
-    placement,
-  }: Pick<Draft, 'topology' | 'present' | 'state' | 'placement'>,
+  { topology, present, state, placement }: Pick<Draft, 'topology' | 'present' | 'state' | 'placement'>,
   { cpus, held }: CpuAllocation,
 ): CpuAllocation {
+  const { online } = present;
   const here = cpus.intersection(online);
   if (placement.holdSiblings) {
     // An offline sibling is still held when it comes back. Only the record knows the cores of
@@ -247,32 +238,36 @@ export interface CpuFit {
 
 const mustBeWholeIn = ({ machine, placement, isWhole = mustAddUp(machine, placement) }: CpuFit) => isWhole;
 
-// Unless the request spreads its CPUs.
-const packsL3 = ({ nodeChoice, prefer, distributeAcrossNuma, distributeAcrossCores }: Placement) =>
-  nodeChoice === 'joint' && prefer === 'packed' && !distributeAcrossNuma && !distributeAcrossCores;
+// The flags of a fit, and those of one in whole cores. Most requests have the placement of their manager.
+const flagsOf = oncePer((placement: Placement) => {
+  const { kubeletVersion, distributeAcrossNuma, distributeAcrossCores } = placement;
+  const isKubelet = placement.nodeChoice === 'kubelet';
+  const keepsNodes = isKubelet && isSince(kubeletVersion, 'v1.37');
+  const isSpread = distributeAcrossNuma || distributeAcrossCores;
+  const flags =
+    (keepsNodes ? FIT.keepsNodes : 0) |
+    (keepsNodes && placement.alignBySocket ? FIT.keepsSocket : 0) |
+    (!isKubelet && placement.prefer === 'packed' && !isSpread ? FIT.fewestL3 : 0) |
+    (distributeAcrossCores ? FIT.spread : 0) |
+    (placement.preferAlignByUncoreCache ? FIT.alignByL3 : 0) |
+    (distributeAcrossNuma ? FIT.distributeAcrossNuma : 0) |
+    (isKubelet && kubeletVersion === 'v1.32' ? 0 : FIT.anyRestInL3);
+  const whole = flags | FIT.wholeCores | FIT.leavesRest | (isStrict(placement) ? FIT.onlyMost : 0);
+  return { flags, whole };
+});
 
 /** The same as the core takes it. */
 export function fitCall(fit: CpuFit): BestFitCall {
   const { machine, placement, from, count, near = CpuSet.EMPTY, nodes, later = NO_CLAIMS } = fit;
-  const isWhole = mustBeWholeIn(fit);
-  const keepsNodes = isSince(placement.kubeletVersion, 'v1.37') && placement.nodeChoice === 'kubelet';
+  const { flags, whole } = flagsOf(placement);
   return {
     topology: machine.handle,
     available: from.words,
     count,
     near: near.words,
-    onlyMost: isWhole && isStrict(placement),
-    leavesRest: isWhole,
-    keepsNodes,
     nearNodes: nodes?.size ?? 0,
-    fewestL3: packsL3(placement),
-    spread: placement.distributeAcrossCores,
-    alignByL3: placement.preferAlignByUncoreCache,
-    distributeAcrossNuma: placement.distributeAcrossNuma,
     cpuGroupSize: placement.fullPhysicalCpusOnly ? machine.cpusPerCore : 1,
-    wholeCores: isWhole,
-    anyRestInL3: placement.kubeletVersion !== 'v1.32' || placement.nodeChoice === 'joint',
-    keepsSocket: keepsNodes && placement.alignBySocket,
+    flags: mustBeWholeIn(fit) ? whole : flags,
     later,
   };
 }

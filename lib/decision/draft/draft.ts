@@ -1,12 +1,11 @@
 // Draft: the input and the progress of a decision about one pod. Each manager reads and replaces
 // its own part. Pure.
-import type { MemoryBlock } from '../../account/booked-memory.js';
 import type { ContainerAssignment } from '../../account/pod-assignment.js';
 import type { CpuPool } from '../../account/pod-holdings.js';
 import { type CpuSnapshot, freeCpus } from '../../account/pools.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { DeviceDraft, DevicesLeft } from '../devices/device-draft.js';
-import type { FreeHugepages, MemoryDraft } from './memory-draft.js';
+import { type FreeHugepages, type MemoryDraft, NO_MEMORY } from './memory-draft.js';
 
 /** What a resized container keeps, whatever it gets in addition. */
 export type Kept = Pick<ContainerAssignment, 'cpus' | 'held' | 'memory' | 'devices'>;
@@ -40,50 +39,39 @@ export type CpusLeft = Pick<Draft, 'free' | 'taken' | 'reusable'>;
 export type DraftBasis = Omit<Draft, keyof CpusLeft | keyof DevicesLeft | 'memory'>;
 
 // Shared by new drafts, which is safe because drafts are immutable.
-const NO_CONTAINERS: MemoryDraft['containers'] = [];
-const NOTHING: readonly MemoryBlock[] = [];
 const NO_DEVICES: DevicesLeft = { takenDevices: new Set(), reusableDevices: new Map() };
 
 /** A draft without containers. */
 export function firstDraft(basis: DraftBasis): Draft {
   const { state, present, pool, allowed } = basis;
-  const free = freeCpus(state, present, pool).intersection(allowed);
-  return nextDraft(basis, { free, taken: CpuSet.EMPTY, reusable: CpuSet.EMPTY }, NO_DEVICES, {
-    booked: () => state.memory,
-    containers: NO_CONTAINERS,
-    groups: undefined,
-    reusable: NOTHING,
-  });
-}
-
-/** The draft after one more container is placed. */
-export function nextDraft(
-  basis: DraftBasis,
-  cpus: CpusLeft,
-  devices: DevicesLeft,
-  memory: MemoryDraft,
-): Draft {
-  const { topology, state, present, pool, pod, placement, allowed, resources, hugepages, kept } = basis;
-  // Member by member: spreading is many times slower.
+  // Member by member: a spread with more members is many times slower.
   return {
-    topology,
+    topology: basis.topology,
     state,
     present,
     pool,
-    pod,
-    placement,
+    pod: basis.pod,
+    placement: basis.placement,
     allowed,
-    resources,
-    hugepages,
-    free: cpus.free,
-    taken: cpus.taken,
-    reusable: cpus.reusable,
-    memory,
-    takenDevices: devices.takenDevices,
-    reusableDevices: devices.reusableDevices,
-    kept,
+    resources: basis.resources,
+    hugepages: basis.hugepages,
+    free: freeCpus(state, present, pool).intersection(allowed),
+    taken: CpuSet.EMPTY,
+    reusable: CpuSet.EMPTY,
+    memory: NO_MEMORY,
+    takenDevices: NO_DEVICES.takenDevices,
+    reusableDevices: NO_DEVICES.reusableDevices,
+    kept: basis.kept,
   };
 }
+
+/** The draft after one more container is placed. */
+export const nextDraft = (
+  draft: Draft,
+  { free, taken, reusable }: CpusLeft,
+  { takenDevices, reusableDevices }: DevicesLeft,
+  memory: MemoryDraft,
+): Draft => ({ ...draft, free, taken, reusable, memory, takenDevices, reusableDevices });
 
 /**
  * The draft of a container that is resized. `current`: all CPUs that it has now. Of these, it can

@@ -1,4 +1,5 @@
 // The memory available to a pod at one step of its decision.
+import type { Assignments } from '../../account/assignments.js';
 import type { BookedMemory, MemoryBlock } from '../../account/booked-memory.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 
@@ -37,8 +38,11 @@ export interface ContainerMemory {
 
 /** The machine's memory while a pod is placed on it. */
 export interface MemoryDraft {
-  /** Everything booked, with what the pod has taken so far; computed on demand. */
-  readonly booked: () => BookedMemory;
+  /**
+   * Everything booked, with what the pod has taken so far; computed on demand. Undefined before it has
+   * taken any, see {@link bookedIn}.
+   */
+  readonly booked: (() => BookedMemory) | undefined;
   /**
    * The containers with memory. What a later container took over from an init container is listed
    * with the later one.
@@ -52,3 +56,10 @@ export interface MemoryDraft {
   /** What init containers left for later ones, on exactly these nodes. */
   readonly reusable: readonly MemoryBlock[];
 }
+
+/** Everything booked at one step of a decision. `state`: without the pod. */
+export const bookedIn = (state: Pick<Assignments, 'memory'>, { booked }: MemoryDraft): BookedMemory =>
+  booked ? booked() : state.memory;
+
+/** Before the pod has taken any. Shared, because drafts never change. */
+export const NO_MEMORY: MemoryDraft = { booked: undefined, containers: [], groups: undefined, reusable: [] };

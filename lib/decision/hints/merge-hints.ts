@@ -4,7 +4,7 @@ import { types } from 'node:util';
 import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
-import type { HintQuestion, JointCall, MergeHintsCall } from '../../base/native-hints.js';
+import type { HintQuestion, MergeRules } from '../../base/native-hints.js';
 import type { AnswerReader, Words } from '../../base/words.js';
 import { parsePlacement } from '../../input/placement.js';
 import { PLACEMENT_OPTIONS } from '../../input/placement-options.js';
@@ -75,64 +75,75 @@ export interface NodeChoice {
 
 const MERGE_OPTIONS = ['numaNodes', 'policy', 'policyOptions', 'distances'] as const;
 
-/** The machine in terms of the merge. */
-export interface MergeRules {
-  /** Ascending. */
-  readonly numaNodes: readonly number[];
-  readonly policy: TopologyManagerPolicy;
-  /** Row by row; undefined if distances do not count. */
-  readonly distances: Words | undefined;
-  /** Set for a joint choice; undefined for the kubelet's merge. */
-  readonly joint?: JointCall | undefined;
-}
+/** A policy as the core has it. */
+export const policyAt = (policy: TopologyManagerPolicy): number => TOPOLOGY_MANAGER_POLICIES.indexOf(policy);
 
 /** Packed hints, or a question to the core that yields them. */
 export type Hints = HintFamily | HintQuestion;
 
-/** The question to the core. */
-export function mergeCall(hints: readonly Hints[], rules: MergeRules): MergeHintsCall {
-  const { numaNodes, policy, distances, joint } = rules;
-  const at = TOPOLOGY_MANAGER_POLICIES.indexOf(policy);
-  return { hints, nodes: numaNodes.length, policy: at, distances, joint };
+/** The hints of one resource that went into a merge. */
+export interface OfferedHints {
+  /** The custom provider's name; null for numalign itself. */
+  readonly provider: string | null;
+  /** `cpu`, a memory type such as `hugepages-2Mi`, or the name of a device or custom resource. */
+  readonly resource: string;
+  /** The sets of NUMA nodes that could serve the request. */
+  readonly hints: HintFamily;
 }
+
+/** The same before the merge. Types of memory have one question, in turn. */
+export type AskedHints = Pick<OfferedHints, 'provider' | 'resource'> & { readonly hints: Hints };
 
 function resultOf(answer: AnswerReader, { numaNodes }: MergeRules): MergeResult {
   const mask = [answer.word(), answer.word()];
   const isAny = answer.flag();
   const hint = hintAt(isAny ? null : mask, answer.flag(), numaNodes);
-  const merged = { hint, admitted: answer.flag(), exact: answer.flag() };
-  const choice = { sets: answer.word(), nearest: answer.word(), tightest: answer.word() };
-  // Only a joint choice has sets. Spreading is many times slower than a literal.
-  return choice.sets === 0 ? merged : { ...merged, choice };
+  const [admitted, exact] = [answer.flag(), answer.flag()];
+  const [sets, nearest, tightest] = [answer.word(), answer.word(), answer.word()];
+  // Only a joint choice has sets.
+  return sets === 0
+    ? { hint, admitted, exact }
+    : { hint, admitted, exact, choice: { sets, nearest, tightest } };
 }
 
-/** `families`: one for each of the merged hints, in their order. */
+const NOT_LISTED: Merged['offered'] = [];
+
+/** The result of a merge, and what was merged, in its order; nothing if it is not listed. */
 export interface Merged {
   readonly merged: MergeResult;
-  readonly families: readonly HintFamily[];
+  readonly offered: readonly OfferedHints[];
 }
 
 /**
- * Merges hints. The core answers questions among `hints` in the same call. REQUIRES: hints of these 1
+ * Merges hints. The core answers the questions among them in the same call. REQUIRES: hints of these 1
  * to 64 NUMA nodes.
  */
-export const mergeOffered = (hints: readonly Hints[], rules: MergeRules): Merged =>
-  readMerged(native.mergeHints(mergeCall(hints, rules)), hints, rules);
+export const mergeOffered = (asked: readonly AskedHints[], rules: MergeRules): Merged =>
+  readMerged(native.mergeHints(asked, rules), asked, rules);
 
-export function readMerged(answer: AnswerReader, hints: readonly Hints[], rules: MergeRules): Merged {
+/** `isListed`: whether the answer has the hints. */
+export function readMerged(
+  answer: AnswerReader,
+  asked: readonly AskedHints[],
+  rules: MergeRules,
+  isListed = true,
+): Merged {
   const merged = resultOf(answer, rules);
+  if (!isListed) return { merged, offered: NOT_LISTED };
   // Allocated at full length: a growing array takes several times as long.
-  const families = new Array<HintFamily>(hints.length);
-  for (let i = 0; i < hints.length; i++) {
-    const each = hints[i]!;
-    if (each instanceof HintFamily) {
-      families[i] = each;
-      continue;
-    }
-    const length = answer.word();
-    families[i] = familyAt(answer.words, answer.skip(length), length, rules.numaNodes);
+  const offered = new Array<OfferedHints>(asked.length);
+  for (let i = 0; i < asked.length; i++) {
+    const { provider, resource, hints } = asked[i]!;
+    let family = hints instanceof HintFamily ? hints : undefined;
+    if (i > 0 && hints === asked[i - 1]!.hints) family = offered[i - 1]!.hints;
+    offered[i] = { provider, resource, hints: family ?? readFamily(answer, rules) };
   }
-  return { merged, families };
+  return { merged, offered };
+}
+
+function readFamily(answer: AnswerReader, { numaNodes }: MergeRules): HintFamily {
+  const length = answer.word();
+  return familyAt(answer.words, answer.skip(length), length, numaNodes);
 }
 
 function noFamily(
@@ -219,19 +230,19 @@ export function mergeHints(providers: readonly ProviderHints[], options: MergeOp
   }
   const distances =
     preferClosest && options.distances ? parseDistances(options.distances, numaNodes.length) : undefined;
-  const families: HintFamily[] = [];
+  const families: { readonly hints: HintFamily }[] = [];
   for (const hints of providers) {
     const lists = checkHints(hints);
     for (const resource of Object.keys(lists)) {
       const list = lists[resource]!;
       const family = list instanceof HintFamily ? list : unorderedHints(list, numaNodes);
-      families.push(family);
+      families.push({ hints: family });
       if (!isSameList(family.numaNodes, numaNodes)) throw wrongFamily(providers, families, numaNodes)!;
     }
   }
   try {
-    const rules = { numaNodes, policy, distances };
-    return resultOf(native.mergeHints(mergeCall(families, rules)), rules);
+    const rules = { numaNodes, policy: policyAt(policy), distances };
+    return resultOf(native.mergeHints(families, rules), rules);
   } catch (error) {
     // The merge itself checks the words of families.
     throw wrongFamily(providers, families, numaNodes) ?? error;
@@ -241,13 +252,13 @@ export function mergeHints(providers: readonly ProviderHints[], options: MergeOp
 // The error for the first family that is not one of these nodes.
 function wrongFamily(
   providers: readonly ProviderHints[],
-  families: readonly HintFamily[],
+  families: readonly { readonly hints: HintFamily }[],
   numaNodes: readonly number[],
 ): NumalignError | undefined {
-  const wrong = families.findIndex((family) => !isFamilyOf(family, numaNodes));
+  const wrong = families.findIndex(({ hints }) => !isFamilyOf(hints, numaNodes));
   if (wrong < 0) return undefined;
   const resources = providers.flatMap((hints) => Object.keys(checkHints(hints)));
-  return noFamily(resources[wrong]!, families[wrong]!, numaNodes);
+  return noFamily(resources[wrong]!, families[wrong]!.hints, numaNodes);
 }
 
 // Ascending, without duplicates.

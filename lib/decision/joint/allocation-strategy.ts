@@ -20,15 +20,12 @@ export interface Asked {
 }
 
 /**
- * The distances for a merge, row by row; undefined if they do not count. The merge counts the distance
- * of a node to itself too, which has the node's percentage.
+ * The distances for a merge by a strategy, row by row. `closest`: those of the machine, if they count.
+ * The merge counts the distance of a node to itself too, which has the node's percentage.
  */
-export function distancesFor(draft: Draft, asked: Asked): Words | undefined {
-  const { topology, placement } = draft;
-  const { preferClosest, allocationStrategy } = placement;
-  const closest = preferClosest ? topology.distances : undefined;
-  if (allocationStrategy === 'none') return closest;
-  const { length } = topology.numaNodes;
+export function distancesFor(draft: Draft, asked: Asked, closest: Words | undefined): Words {
+  const { allocationStrategy } = draft.placement;
+  const { length } = draft.topology.numaNodes;
   const distances = closest?.map((distance) => distance * UNIT) ?? new Uint32Array(length * length);
   for (const [at, percent] of allocated(draft, asked).entries())
     distances[at * (length + 1)]! += allocationStrategy === 'most-allocated' ? ALL - percent : percent;

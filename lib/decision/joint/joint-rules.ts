@@ -3,8 +3,10 @@
 // avoids nodes with devices. `spread` takes those with the most. JointRules: what the merge of joint
 // placement prefers. Pure.
 import { oncePer } from '../../base/collections/once-per.js';
+import type { MergeRules } from '../../base/native-hints.js';
 import type { Words } from '../../base/words.js';
 import { preferenceOf } from '../../input/placement.js';
+import type { TopologyManagerPolicy } from '../../input/policies.js';
 import { hugepageType, MEMORY } from '../../input/values/memory-types.js';
 import type { NodeSet } from '../../machine/cpu-set.js';
 import { maskOf } from '../../machine/hint-masks.js';
@@ -13,7 +15,7 @@ import type { CpuGroup } from '../../machine/machine-description.js';
 import type { Topology } from '../../machine/topology.js';
 import { availableDevices, countNear, type DeviceRequest, reusableIds } from '../devices/device-draft.js';
 import type { Draft } from '../draft/draft.js';
-import type { MergeRules } from '../hints/merge-hints.js';
+import { policyAt } from '../hints/merge-hints.js';
 import { isMemoryKnown } from '../memory/memory-tables.js';
 import { offeredRow } from '../memory/memory-tiers.js';
 
@@ -88,7 +90,7 @@ const nearness = oncePer(({ distances = NO_DISTANCES, nodes, packages }: Topolog
 /** `within`: the nodes to choose from; undefined: all. `devices`: CPUs and memory go beside these. */
 export function jointRules(
   draft: Draft,
-  policy: MergeRules['policy'],
+  policy: TopologyManagerPolicy,
   within: NodeSet | undefined,
   devices: readonly DeviceRequest[],
 ): MergeRules {
@@ -98,5 +100,5 @@ export function jointRules(
     rooms: roomsOf(draft),
     devices: devicesBeside(draft, devices),
   };
-  return { numaNodes, policy, distances: nearness(draft.topology), joint };
+  return { numaNodes, policy: policyAt(policy), distances: nearness(draft.topology), joint };
 }

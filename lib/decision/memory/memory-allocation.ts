@@ -64,10 +64,9 @@ export function allocateMemory(
   if (isTiered(draft)) return onTiers(draft, requests, hint, choice);
   const nodes = choice ? chosenNodes(draft, requests, hint, choice) : keptAll(draft, requests);
   const isEven = draft.placement.evenMemory && nodes.length > 1;
-  return requests.map(({ type, bytes }) => ({
-    ...{ nodes, type, bytes },
-    ...(isEven && { evenBy: pageBytes(type) ?? 1 }),
-  }));
+  return requests.map(({ type, bytes }) =>
+    isEven ? { nodes, type, bytes, evenBy: pageBytes(type) ?? 1 } : { nodes, type, bytes },
+  );
 }
 
 function onTiers(

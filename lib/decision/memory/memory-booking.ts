@@ -2,7 +2,7 @@
 import { type BookedMemory, bookMemory, type MemoryBlock } from '../../account/booked-memory.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import type { Draft } from '../draft/draft.js';
-import type { MemoryDraft } from '../draft/memory-draft.js';
+import { bookedIn, type MemoryDraft } from '../draft/memory-draft.js';
 import { groupsOf, groupsWith, isSame } from './memory-groups.js';
 import { memoryRow } from './memory-tables.js';
 
@@ -44,7 +44,7 @@ export function memoryLeft(
   const booked = () => {
     total ??= blocks
       .map((block) => ({ ...block, bytes: Math.max(0, block.bytes - amountIn(before.reusable, block)) }))
-      .reduce((sum, block) => bookOn(draft, sum, block), before.booked());
+      .reduce((sum, block) => bookOn(draft, sum, block), bookedIn(draft.state, before));
     return total;
   };
   return { booked, containers, groups: groupsWith(groupsOf(draft), blocks), reusable };

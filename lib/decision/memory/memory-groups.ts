@@ -28,11 +28,14 @@ export function groupsWith(groups: Groups, blocks: readonly MemoryBlock[]): Grou
   return next ?? groups;
 }
 
+const NO_MASKS = { words: [], closed: [] };
+
 /** Groups in the form that the core expects. Many pods are placed beside the same ones. */
 export const groupMasks = oncePerLast((groups: Groups, numaNodes: readonly number[]) => {
+  if (groups.size === 0) return NO_MASKS;
   const isThere = (node: number) => numaNodes.includes(node);
   return {
-    /** By node, the low and high half of its group's mask; zero without a group. */
+    /** By node, the low and high half of its group's mask; zero without a group. Empty: all are zero. */
     words: numaNodes.flatMap((node) => maskOf(groups.get(node)?.filter(isThere) ?? [], numaNodes)),
     /**
      * The nodes whose group takes no more: a group that lost a node must be unchanged when the node

@@ -14,8 +14,6 @@ export type MemoryQuestion = Extract<HintQuestion, { readonly kind: 'memory' }>;
 const NO_NODES: readonly number[] = [];
 const NO_GROUPS: ReadonlyMap<number, readonly number[]> = new Map();
 const NO_ROWS: readonly number[] = [];
-// The low and the high half.
-const NO_MASK = [0, 0] as const;
 
 /**
  * The hints for a container, or for the whole pod: all sets of NUMA nodes that can book the request,
@@ -49,7 +47,7 @@ export function memoryHints(draft: Draft, requests: MemoryRequests): MemoryQuest
       groups: words,
       reusable:
         memory.reusable.length > 0 && !tiered ? reusableRows(memory.reusable, requests, numaNodes) : NO_ROWS,
-      must: must.length > 0 ? maskOf(must, numaNodes) : NO_MASK,
+      must: must.length > 0 ? maskOf(must, numaNodes) : NO_NODES,
       closed,
     },
   };

@@ -30,12 +30,11 @@ function isManaged(
   return memoryPolicy !== 'None' && qosClass === 'Guaranteed' && isMemoryKnown(topology);
 }
 
-const typesOf = ({ requests }: Pick<ContainerRequest, 'requests'>) =>
-  Object.keys(requests).filter(isMemoryType);
-
 // Like the kubelet, only types that app containers request.
 const typesOfPod = ({ containers }: PodRequest) => [
-  ...new Set(containers.filter(({ kind }) => kind === 'app').flatMap(typesOf)),
+  ...new Set(
+    containers.filter(({ kind }) => kind === 'app').flatMap(({ requests }) => Object.keys(requests)),
+  ),
 ];
 
 /** The requests to the Memory Manager for a container, or for the whole pod. */
@@ -43,26 +42,18 @@ export function memoryRequests(
   { pod, placement, topology }: Pick<Draft, 'pod' | 'placement' | 'topology'>,
   container: ContainerRequest | undefined,
 ): MemoryRequests {
-  if (!isManaged(pod, placement, topology)) return NO_REQUESTS;
-  if (pod.resources) {
-    if (!container) return wholeRequests(pod, placement);
-    if (!isExclusive(pod, container)) return NO_REQUESTS;
-  }
-  const types = container ? Object.keys(container.requests) : typesOfPod(pod);
+  const { resources } = pod;
+  const whole = container ? null : resources;
+  const names = container || whole ? Object.keys((container ?? whole)!.requests) : typesOfPod(pod);
   let requests = NO_REQUESTS;
-  for (let i = 0; i < types.length; i++) {
-    const type = types[i]!;
+  for (let i = 0; i < names.length; i++) {
+    const type = names[i]!;
     if (!isMemoryType(type)) continue;
-    const bytes = amountFor(pod, container, type);
+    const bytes = whole ? podAmount(pod, type) : amountFor(pod, container, type);
     if (bytes > 0) requests = withLast(requests, { type, bytes });
   }
-  return requests;
-}
-
-// For a pod with pod-level resources.
-function wholeRequests(pod: PodRequest, placement: Placement): MemoryRequests {
-  if (!isBookedWhole(pod, placement)) return NO_REQUESTS;
-  return typesOf(pod.resources!)
-    .map((type) => ({ type, bytes: podAmount(pod, type) }))
-    .filter(({ bytes }) => bytes > 0);
+  // Most grants have none.
+  if (requests.length === 0 || !isManaged(pod, placement, topology)) return NO_REQUESTS;
+  const isOwn = container ? isExclusive(pod, container) : !whole || isBookedWhole(pod, placement);
+  return isOwn ? requests : NO_REQUESTS;
 }

@@ -3,14 +3,13 @@ import type { Assignments, MachineSettings } from '../../account/assignments.js'
 import { type BookedMemory, bookedOn, NOTHING_BOOKED, type TotalOn } from '../../account/booked-memory.js';
 import { type KubeletRecord, kubeletMemory } from '../../account/kubelet-record.js';
 import { groupsOfPods } from '../../account/memory-of-pods.js';
-import { withLast } from '../../base/collections/lists.js';
-import { oncePer } from '../../base/collections/once-per.js';
+import { oncePer, oncePerLast } from '../../base/collections/once-per.js';
 import { hugepageType, MEMORY } from '../../input/values/memory-types.js';
 import { MAX_HINT_NODES } from '../../machine/hint-masks.js';
 import type { NumaNode } from '../../machine/machine-description.js';
 import type { Topology } from '../../machine/topology.js';
 import type { Draft } from '../draft/draft.js';
-import type { KernelHugepages, MemoryDraft } from '../draft/memory-draft.js';
+import { bookedIn, type KernelHugepages, type MemoryDraft } from '../draft/memory-draft.js';
 
 /**
  * The memory of one type on one NUMA node, in bytes. `total` of ordinary memory excludes hugepages.
@@ -110,42 +109,16 @@ export interface MemoryRow {
 // Machines have few types of memory; pods can request any name.
 const MOST_TYPES = 16;
 
-interface TypedRows<Row> {
-  readonly topology: Topology;
-  rows: readonly { readonly type: string; readonly row: Row }[];
+// By type: of settings what can be allocated, of what is booked what is free. For the last machine.
+const allocatableOf = oncePerLast(
+  (_of: MachineSettings, _on: Topology) => new Map<string, readonly number[]>(),
+);
+const rowsOf = oncePerLast((_of: Assignments | MemoryDraft, _on: Topology) => new Map<string, MemoryRow>());
+
+function keep<Row>(rows: Map<string, Row>, type: string, row: Row): Row {
+  if (rows.size < MOST_TYPES) rows.set(type, row);
+  return row;
 }
-
-// Caches by an immutable key, for the last machine.
-function oncePerType<Of extends object, Row, More extends unknown[] = []>(
-  find: (of: Of, topology: Topology, type: string, ...more: More) => Row,
-): (of: Of, topology: Topology, type: string, ...more: More) => Row {
-  const cache = new WeakMap<Of, TypedRows<Row>>();
-  return (of, topology, type, ...more) => {
-    let all = cache.get(of);
-    if (all?.topology !== topology) {
-      all = { topology, rows: [] };
-      cache.set(of, all);
-    }
-    for (const each of all.rows) if (each.type === type) return each.row;
-    const row = find(of, topology, type, ...more);
-    all.rows = withLast(all.rows.length < MOST_TYPES ? all.rows : [], { type, row });
-    return row;
-  };
-}
-
-const allocatableRow = oncePerType((settings: MachineSettings, { nodes }, type) =>
-  nodes.map((node) => allocatableOn(node, type, settings)),
-);
-
-// Shared by all pods that are placed on one state.
-const rowOn = oncePerType((state: Assignments, topology, type) =>
-  findRow(topology, state, state.memory, type),
-);
-
-// With the containers placed before.
-const rowBeside = oncePerType((memory: MemoryDraft, topology, type, state: Assignments) =>
-  findRow(topology, state, memory.booked(), type),
-);
 
 /**
  * The memory of a type for the container that is placed. With `bytes`, for a request of this size:
@@ -153,8 +126,9 @@ const rowBeside = oncePerType((memory: MemoryDraft, topology, type, state: Assig
  */
 export function memoryRow(draft: Draft, type: string, bytes = 0): MemoryRow {
   const { topology, state, memory, hugepages } = draft;
-  const row =
-    memory.containers.length === 0 ? rowOn(state, topology, type) : rowBeside(memory, topology, type, state);
+  // Shared by all pods that are placed on one state.
+  const rows = rowsOf(memory.containers.length === 0 ? state : memory, topology);
+  const row = rows.get(type) ?? keep(rows, type, findRow(topology, state, bookedIn(state, memory), type));
   const kernel = hugepages?.get(type);
   return kernel ? lesserOf(draft, row, { type, bytes }, kernel) : row;
 }
@@ -168,7 +142,7 @@ function lesserOf(
   { type, bytes }: { readonly type: string; readonly bytes: number },
   { byNode, unreserved = Number.POSITIVE_INFINITY }: KernelHugepages,
 ): MemoryRow {
-  const booked = memory.booked();
+  const booked = bookedIn(state, memory);
   const takenByPod = topology.numaNodes.map(
     (node) => bookedOn(booked, node, type) - bookedOn(state.memory, node, type),
   );
@@ -187,7 +161,14 @@ function findRow(
   booked: BookedMemory,
   type: string,
 ): MemoryRow {
-  const allocatable = allocatableRow(settings, topology, type);
+  const rows = allocatableOf(settings, topology);
+  const allocatable =
+    rows.get(type) ??
+    keep(
+      rows,
+      type,
+      topology.nodes.map((node) => allocatableOn(node, type, settings)),
+    );
   const taken = takenByKubelet(kubelet, topology);
   const freeOf = (id: number, i: number) =>
     Math.max(0, allocatable[i]! - bookedOn(booked, id, type) - bookedOn(taken, id, type));

@@ -142,8 +142,10 @@ function checkWhole(memory: unknown): void {
  * The resources of `acquire` besides CPUs.
  * @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY
  */
-export function parseResources(memory: unknown, value: unknown = {}): ContainerRequest['requests'] {
-  const resources = option.object(value, 'resources', AMOUNTS);
+export function parseResources(memory: unknown, value: unknown): ContainerRequest['requests'] {
+  // Most grants have none.
+  if (memory === undefined && value === undefined) return {};
+  const resources = option.object(value === undefined ? {} : value, 'resources', AMOUNTS);
   for (const name of ['cpu', 'memory']) {
     const isLeftOut = (all: unknown): all is Fields => !(name in (all as Fields));
     option.that(resources, `resources.${name}`, isLeftOut, `left out: it is the option ${name}`);

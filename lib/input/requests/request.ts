@@ -28,6 +28,8 @@ import {
   ADMIT_OPTIONS,
   type AdmitOptions,
   NO_OPTIONS,
+  OWN_ACQUIRE_OPTIONS,
+  OWN_ADMIT_OPTIONS,
 } from './request-options.js';
 
 /** CPUs of a grant that only some threads of its process use. */
@@ -40,7 +42,7 @@ export interface PartRequest {
 export interface AdmissionRequest {
   readonly pod: PodRequest;
   /** The parts of the pod's only container. */
-  readonly parts?: readonly PartRequest[];
+  readonly parts?: readonly PartRequest[] | undefined;
   readonly owner: RequestedOwner;
   readonly placement: Placement;
   /** Without options that the request leaves out. */
@@ -62,6 +64,7 @@ export interface AdmissionRequest {
   readonly elastic?: Elasticity | undefined;
 }
 
+// What the options of all requests say.
 function parseCommon(options: Record<string, unknown>, placement: Placement) {
   const { signal, wait = false, cpuManagerPolicyOptions: cpuOptions } = options;
   const owner = parseOwner(options.owner);
@@ -84,12 +87,17 @@ function parseCommon(options: Record<string, unknown>, placement: Placement) {
 }
 
 function parseRequire(value: unknown): { enforcement?: unknown; quiet?: unknown } {
-  const isObject = typeof value === 'object' && value !== null;
-  return isObject ? checkOptions(value, ['enforcement', 'quiet'], 'require') : { enforcement: value };
+  return isObject(value) ? checkOptions(value, ['enforcement', 'quiet'], 'require') : { enforcement: value };
 }
 
-// All requests without options share a result.
+// All requests without any of these options share a result.
 const commonOf = oncePer((placement: Placement) => parseCommon(NO_OPTIONS, placement));
+
+function parseOptions(fields: Record<string, unknown>, own: readonly string[], placement: Placement) {
+  for (const name in fields)
+    if (!own.includes(name) && fields[name] !== undefined) return parseCommon(fields, placement);
+  return commonOf(placement);
+}
 
 function parseOnTaken(value: unknown, owner: RequestedOwner): boolean {
   const isMove = option.optional(value, 'onTaken', (choice, name) =>
@@ -103,7 +111,8 @@ function parseOnTaken(value: unknown, owner: RequestedOwner): boolean {
 
 const PARTS = 'CPUs by the name of the part, such as { main: 1, io: 1 }';
 
-function parseParts(value: unknown, cpu: number): readonly PartRequest[] {
+function parseParts(value: unknown, cpu: number): readonly PartRequest[] | undefined {
+  if (value === undefined) return undefined;
   if (value instanceof Map) invalidOption('parts', value, PARTS);
   const parts = Object.entries(option.object(value, 'parts', PARTS)).map(([name, count]) => {
     if (!isContainerName(name)) invalidOption('parts', name, `named by ${CONTAINER_NAME}`);
@@ -145,22 +154,22 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Adm
   );
   const fields = withTiers(checked);
   option.optional(fields.optional, 'optional', option.flag);
-  const { isMixed, ...common } = parseCommon(fields, placement);
+  const common = parseOptions(fields, OWN_ACQUIRE_OPTIONS, placement);
   const elastic = parseElastic(fields, common.owner);
   const cpu = elastic?.min ?? fields.cpu;
+  const { isMixed } = common;
   const milli = isMixed ? parseMixedCount(cpu, 'cpu') : parseCpuCount(cpu, 'cpu', OTHER_AMOUNTS) * MILLI;
   const name = fields.name === undefined ? undefined : option.that(fields.name, 'name', isName, NAME);
   const requests = Object.freeze({ cpu: milli, ...parseResources(fields.memory, fields.resources) });
   const container: ContainerRequest = Object.freeze({ name: 'main', kind: 'app', requests });
   const pod = guaranteedPod({ uid: undefined, name }, container, isMixed);
   if (common.placement.cpuPolicy === 'none') {
-    throw new NumalignError(
-      'ERR_INVALID_OPTION',
-      'acquire needs exclusive CPUs, and the CPU policy none grants none',
-      { option: 'cpuManagerPolicy', value: 'none', valid: ['static', 'dynamic'] },
-    );
+    const message = 'acquire needs exclusive CPUs, and the CPU policy none grants none';
+    const details = { option: 'cpuManagerPolicy', value: 'none', valid: ['static', 'dynamic'] };
+    throw new NumalignError('ERR_INVALID_OPTION', message, details);
   }
-  const parts = parseParts(fields.parts ?? {}, Math.floor(milli / MILLI));
+  const parts = parseParts(fields.parts, Math.floor(milli / MILLI));
+  // The spread is last: members after one make it many times slower.
   return Object.freeze({ pod, parts, isForCaller: true, elastic, ...common });
 }
 
@@ -188,9 +197,10 @@ export function checkAcquirable(
   resources: Iterable<string>,
   isOpen: boolean,
 ): void {
-  const resourceNames = new Set(resources);
   for (const { requests } of pod.containers) {
     const names = Object.keys(requests).filter((name) => name !== 'cpu');
+    if (names.length === 0) continue;
+    const resourceNames = new Set(resources);
     if (placement.memoryPolicy === 'None' && names.some(isMemoryType)) {
       invalidOption('memory', names, 'left out with the memory policy None, which books no memory');
     }
@@ -226,27 +236,20 @@ export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Place
   const fields = checkOptions(options, ADMIT_OPTIONS, 'admit');
   // The unparsed content of a file.
   if (typeof pod === 'string' || pod instanceof Uint8Array) {
-    throw new NumalignError('ERR_INVALID_POD', 'the pod must be an object, not text: parse it first', {
-      field: 'the pod',
-      value: pod,
-      valid: 'an object',
-    });
+    const details = { field: 'the pod', value: pod, valid: 'an object' };
+    throw new NumalignError(
+      'ERR_INVALID_POD',
+      'the pod must be an object, not text: parse it first',
+      details,
+    );
   }
   const request = withExclusive(parsePod(pod), fields.exclusiveContainer);
-  // Member by member: a spread takes many times as long.
-  const common = fields === NO_OPTIONS ? commonOf(placement) : parseCommon(fields, placement);
-  const { owner, wait, quiet, requiredQuiet, movesWhenTaken, movable, enforcement } = common;
+  const common = parseOptions(fields, OWN_ADMIT_OPTIONS, placement);
+  const isMovable = fields.movable === undefined && request.isMovable;
   return Object.freeze({
     pod: common.isMixed ? mixedPod(request) : request,
     isForCaller: false,
-    owner,
-    wait,
-    quiet,
-    requiredQuiet,
-    movesWhenTaken,
-    movable: fields.movable === undefined && request.isMovable ? MOVABLE : movable,
-    enforcement,
-    placement: common.placement,
     within: option.optional(fields.within, 'within', parseCpus),
+    ...(isMovable ? { ...common, movable: MOVABLE } : common),
   });
 }

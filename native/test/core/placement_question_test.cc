@@ -106,12 +106,11 @@ TEST(PlacementQuestion, NarrowsToTheNodesBesideTheMostDevices) {
 
 TEST(PlacementQuestion, AnswersWithWhatIsTakenNearAHint) {
   // Two of all CPUs near the second node, without a merge.
-  const std::vector<uint32_t> words{4, 1,   0, 0, 0,     // nodes, policy, no distances, not joint, no offers
-                                    0, 0,   2, 2, 0, 1,  // the hint
-                                    0, 0,   1,           // not by socket, not narrowed, CPUs
-                                    1, 255, 2, 0, 0, 0,  // available, count, near
-                                    0, 0,   0,           // nodes of the hint, any L3 groups
-                                    0, 0,   0, 1, 0, 0, 0, 0, 0};  // options, no later claims; no memory
+  const std::vector<uint32_t> words{4, 1,   0, 0, 0,  // nodes, policy, no distances, not joint, no offers
+                                    0, 0,   0, 2, 2, 0, 1,  // not merged or listed, the hint
+                                    0, 0,   1,              // not by socket, not narrowed, CPUs
+                                    1, 255, 2, 0,           // available, count, near
+                                    0, 1,   0, 0, 0};  // nodes, group size, no flags, no claims; no memory
   WireReader wire(words, {});
   std::vector<uint32_t> answer;
   answer_placement(wire, machine().get(), WireWriter(answer));
@@ -120,6 +119,25 @@ TEST(PlacementQuestion, AnswersWithWhatIsTakenNearAHint) {
   WireReader alone(words, {});
   answer_placement(alone, nullptr, WireWriter(answer));
   EXPECT_NE(alone.failure(), nullptr) << "CPUs without a topology";
+}
+
+TEST(PlacementQuestion, ListsTheHintsIfItIsAsked) {
+  // A device on each of four nodes, of which one is wanted, and nothing is taken.
+  for (const uint32_t lists : {0, 1}) {
+    const std::vector<uint32_t> words{
+        4, 1,     0, 0,  1,  // nodes, policy, no distances, not joint, one resource
+        3, 1,     1, 12, 1, 0, 1, 2, 0, 1, 4, 0, 1, 8, 0, 1,  // devices
+        1, lists, 0, 0,  0, 0};
+    WireReader wire(words, {});
+    std::vector<uint32_t> answer;
+    answer_placement(wire, nullptr, WireWriter(answer));
+    ASSERT_EQ(wire.failure(), nullptr) << wire.failure();
+    const size_t list = lists == 0 ? 0 : 1 + answer[9];
+    // The merged hint before, the nodes behind it.
+    EXPECT_EQ(answer.size(), 9 + list + 2);
+    EXPECT_EQ(answer[0], 1u);
+    EXPECT_EQ(answer[answer.size() - 2], 1u);
+  }
 }
 
 }  // namespace

@@ -102,6 +102,15 @@ TEST(WireReader, ReadsAndRefusesRequestsForMemory) {
   EXPECT_EQ(memory_failure(wrong), "at least one type, and every array as long as nodes and types need it");
 }
 
+TEST(WireReader, ReadsNoMasksAsEmptyOnes) {
+  const Written written = Written().word(1).many({5, 3, 4, 8, 8}).many({}).list({}).list({}).list({});
+  WireReader wire = written.reader();
+  const MemoryHintsRequest request = read_memory_hints(wire, 2);
+  EXPECT_EQ(failure_of(wire), "");
+  EXPECT_EQ(request.group, std::vector<NodeMask>(2));
+  EXPECT_TRUE(request.must.empty() && request.closed.empty());
+}
+
 TEST(WireReader, ReadsAndRefusesRequestsForDevices) {
   const Written right = devices();
   WireReader wire = right.reader();
@@ -118,23 +127,9 @@ TEST(WireReader, ReadsAndRefusesRequestsForDevices) {
 }
 
 TEST(WireReader, ReadsTheOptionsOfABestFit) {
-  const Written written = Written()
-                              .list({15})
-                              .word(2)
-                              .list({1})
-                              .word(0)
-                              .word(1)
-                              .word(1)
-                              .word(3)
-                              .word(1)
-                              .word(1)
-                              .word(0)
-                              .word(1)
-                              .word(2)
-                              .word(1)
-                              .word(0)
-                              .word(1)
-                              .list({4, 7});
+  // Of the flags all but those for most near CPUs, L3 groups, and the rest in these.
+  const Written written =
+      Written().list({15}).word(2).list({1}).word(3).word(2).word(0b1011011110).list({4, 7});
   WireReader wire = written.reader();
   const BestFitQuestion question = read_best_fit(wire);
   EXPECT_EQ(failure_of(wire), "");
@@ -151,6 +146,10 @@ TEST(WireReader, ReadsTheOptionsOfABestFit) {
   EXPECT_EQ(question.near.nodes, 3);
   EXPECT_TRUE(question.near.fewest_l3);
   EXPECT_EQ(options.later, (std::vector<CoreClaim>{{2, false}, {3, true}}));
+  const Written wrong = Written().list({15}).word(2).list({1}).word(0).word(1).word(1 << 10).list({});
+  WireReader other = wrong.reader();
+  read_best_fit(other);
+  EXPECT_EQ(failure_of(other), "unknown flags of a fit");
 }
 
 TEST(MergeQuestion, AnswersItsQuestionsAndMergesThemWithFamilies) {
@@ -186,6 +185,22 @@ TEST(MergeQuestion, AnswersItsQuestionsAndMergesThemWithFamilies) {
   writer.family(of_memory);
   writer.family(of_devices);
   EXPECT_EQ(answer, expected);
+}
+
+TEST(MergeQuestion, CountsAQuestionAboutMemoryForEachOfItsTypes) {
+  Written parts = memory();
+  parts.words[0] = 2;
+  parts.amounts.insert(parts.amounts.end(), {6, 3, 4, 8, 8});
+  parts.words[1] = 10;
+  for (uint32_t resources : {1, 2, 3}) {
+    Written written = Written().word(2).word(1).list({}).word(0).word(resources).word(2);
+    written.words.insert(written.words.end(), parts.words.begin(), parts.words.end());
+    written.amounts = parts.amounts;
+    WireReader wire = written.reader();
+    std::vector<uint32_t> answer;
+    answer_merge(wire, nullptr, WireWriter(answer));
+    EXPECT_EQ(wire.failure() == nullptr, resources == 2) << resources;
+  }
 }
 
 TEST(MergeQuestion, RefusesAnotherNumberOfNodesAndUnknownKinds) {

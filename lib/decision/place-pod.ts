@@ -1,27 +1,15 @@
-// PlaceJointly: places a pod on NUMA nodes chosen for CPUs, memory, hugepages and devices together,
-// for the whole pod. Pure, except for custom hint providers.
+// PlacePod: places a pod as the kubelet does, or on NUMA nodes chosen for CPUs, memory, hugepages and
+// devices together, for the whole pod. Pure, except for custom hint providers.
 import { unlessRefusal } from '../base/refusal.js';
 import type { NodeSet } from '../machine/cpu-set.js';
-import { MAX_HINT_NODES } from '../machine/hint-masks.js';
-import type { HintFamily } from '../machine/hints.js';
+import { offeredForPod } from './alignment.js';
 import type { Draft } from './draft/draft.js';
 import { roomsOf } from './joint/joint-rules.js';
 import { MOST_SETS, offeredSets } from './joint/nodes-ahead.js';
 import { distanceOf, isBest, isBetter, type Score, scoreOf } from './joint/score.js';
+import { placeOnce } from './place.js';
 import { nodesOfContainer, type Progress } from './progress.js';
-import { type Question, undo } from './question.js';
-
-/** The steps of a decision that this one builds on. */
-export interface Steps {
-  /**
-   * Places the whole pod by `joint` of the progress. `isAhead`: places init containers with the
-   * whole pod in view.
-   * @throws Refusal
-   */
-  readonly place: (progress: Progress, isAhead: boolean) => void;
-  /** The hints offered for the pod as a whole. */
-  readonly offered: (progress: Progress) => readonly HintFamily[];
-}
+import { isJoint, undo } from './question.js';
 
 /** A pod as one way places it. */
 interface Trial {
@@ -35,11 +23,11 @@ interface Trial {
  */
 type Way = 'kubelet' | 'ahead' | { readonly within: NodeSet | undefined };
 
-/** True if the request's NUMA nodes are chosen jointly. */
-export function isJoint({ request: { placement }, topology, providers }: Question): boolean {
-  if (placement.nodeChoice !== 'joint' || topology.nodes.length > MAX_HINT_NODES) return false;
-  // Under `none`, custom providers are not asked.
-  return placement.topologyPolicy !== 'none' || providers.length === 0;
+/** Places all containers, on NUMA nodes that are chosen for each or jointly. @throws Refusal */
+export function place(progress: Progress): void {
+  const { question } = progress;
+  if (isJoint(question)) placeJointly(progress);
+  else placeOnce(progress, question.request.placement.initContainerLookahead);
 }
 
 /**
@@ -47,21 +35,21 @@ export function isJoint({ request: { placement }, topology, providers }: Questio
  * equally good ones.
  * @throws Refusal if the kubelet would refuse the pod too
  */
-export function placeJointly(progress: Progress, steps: Steps): void {
-  const best = progress.question.providers.length > 0 ? onlyTrial(progress, steps) : bestOf(progress, steps);
+function placeJointly(progress: Progress): void {
+  const best = progress.question.providers.length > 0 ? onlyTrial(progress) : bestOf(progress);
   if (best) Object.assign(progress, best.placed);
   // Throws the kubelet's reason.
-  else steps.place(progress, false);
+  else placeOnce(progress, false);
 }
 
 // Undefined if the pod is refused.
-function attempt(begun: Progress, way: Way, { place }: Steps): Trial | undefined {
+function attempt(begun: Progress, way: Way): Trial | undefined {
   const placed: Progress =
     typeof way === 'string'
       ? { ...begun, joint: undefined, draft: asKubelet(begun.draft) }
       : { ...begun, joint: way };
   return unlessRefusal(() => {
-    place(placed, way === 'ahead');
+    placeOnce(placed, way === 'ahead');
     const each = placed.allocations.map((allocation) => nodesOfContainer(placed, allocation));
     return { placed, score: scoreOf(placed.draft.topology, each) };
   });
@@ -74,8 +62,8 @@ const asKubelet = (draft: Draft): Draft => ({
 });
 
 // Allocations of custom providers cannot be compared, only given back.
-function onlyTrial(begun: Progress, steps: Steps): Trial | undefined {
-  const trial = attempt(begun, { within: undefined }, steps);
+function onlyTrial(begun: Progress): Trial | undefined {
+  const trial = attempt(begun, { within: undefined });
   if (trial) return trial;
   const failure = undo(begun.question);
   if (failure !== undefined) throw failure;
@@ -83,17 +71,17 @@ function onlyTrial(begun: Progress, steps: Steps): Trial | undefined {
 }
 
 // A joint choice wins a tie.
-function bestOf(begun: Progress, steps: Steps): Trial | undefined {
+function bestOf(begun: Progress): Trial | undefined {
   const { request, resized } = begun.question;
   const { containers } = request.pod;
   // For one container, or a pod aligned as a whole, the joint choice is the best already.
   const isOne = request.placement.scope !== 'container' || containers.length === 1 || resized;
-  const first = attempt(begun, { within: undefined }, steps);
-  const best = isOne || isDone(first) ? first : bestWithin(begun, first, steps);
+  const first = attempt(begun, { within: undefined });
+  const best = isOne || isDone(first) ? first : bestWithin(begun, first);
   if (isDone(best)) return best;
-  const better = betterOf(best, attempt(begun, 'kubelet', steps));
+  const better = betterOf(best, attempt(begun, 'kubelet'));
   // This way needs the fewest nodes in all, but perhaps more for one container.
-  return containers[0]!.kind === 'app' ? better : betterOf(better, attempt(begun, 'ahead', steps));
+  return containers[0]!.kind === 'app' ? better : betterOf(better, attempt(begun, 'ahead'));
 }
 
 const isDone = (trial: Trial | undefined) => trial !== undefined && isBest(trial.score);
@@ -105,11 +93,11 @@ function betterOf(one: Trial | undefined, other: Trial | undefined): Trial | und
 }
 
 // Container by container, each gets its own best nodes. Restricted to a set, they share its nodes.
-function bestWithin(begun: Progress, first: Trial | undefined, steps: Steps): Trial | undefined {
+function bestWithin(begun: Progress, first: Trial | undefined): Trial | undefined {
   let best = first;
-  for (const { nodes, apart } of setsFor(begun, steps)) {
+  for (const { nodes, apart } of setsFor(begun)) {
     if (best && cannotWin(best.score, nodes.size, apart)) break;
-    best = betterOf(best, attempt(begun, { within: nodes }, steps));
+    best = betterOf(best, attempt(begun, { within: nodes }));
   }
   return best;
 }
@@ -120,12 +108,12 @@ function cannotWin({ placed, ofContainers, ofPod, podApart }: Score, size: numbe
   return ofContainers === placed && (ofPod < size || (ofPod === size && podApart <= apart));
 }
 
-function setsFor(begun: Progress, { offered }: Steps) {
+function setsFor(begun: Progress) {
   const { topology } = begun.draft;
   const free = roomsOf(begun.draft);
   const roomOf = (nodes: NodeSet) =>
     [...nodes].reduce((sum, node) => sum + free[topology.numaNodes.indexOf(node)]!, 0);
-  return offeredSets(offered(begun))
+  return offeredSets(offeredForPod(begun))
     .map((nodes) => ({ nodes, apart: distanceOf(topology, nodes), room: roomOf(nodes) }))
     .sort((a, b) => a.nodes.size - b.nodes.size || a.apart - b.apart || a.room - b.room)
     .slice(0, MOST_SETS);
