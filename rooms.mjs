@@ -23,9 +23,9 @@ export const HOUSES = {
     room('base/codes', 170, 'the codes of errors and rejections, and their details', {
       because: 'it has a type for the details of each code, which were any facts',
     }),
-    room('base', 1300, 'errors, checks of options, and the surface of the addon', {
+    room('base', 1310, 'errors, checks of options, and the surface of the addon', {
       because:
-        'errors are a union by code in types and one class at runtime, which takes a type of both; the surface has checksums, plans for members, a survey of owners and their names, and what modules are loaded from',
+        'errors are a union by code in types and one class at runtime, which takes a type of both; the surface has checksums, plans for members, a survey of owners and their names, and what modules are loaded from; a step on a state begins in one call',
     }),
     room('base/notices', 77, 'how listeners are called, and when; signals of several', {
       because: 'AbortSignal.any() of Node 20 does not keep its sources',
@@ -157,10 +157,10 @@ export const HOUSES = {
   ],
   'native/platform': [
     room('.', 40, 'what all system calls share'),
-    room('files', 1722, 'locks, journals, notices and files of code', {
+    room('files', 1890, 'locks, journals, steps on a state, notices and files of code', {
       ...on('containers'),
       because:
-        'all owners’ files are looked at in one call, which a call for each took five times as long for; the file that a look at an owner has open is read, instead of opened again; a waiter hears that it is next; a turn stays while its thread is ready but has no CPU, for lack of which a third of all turns ended early; closing a watch waits elsewhere; the names of owners’ files and modules are looked at here, which took Node longer',
+        'all owners’ files are looked at in one call, which a call for each took five times as long for; the file that a look at an owner has open is read, instead of opened again; a waiter hears that it is next; a turn stays while its thread is ready but has no CPU, for lack of which a third of all turns ended early; closing a watch waits elsewhere; the names of owners’ files and modules are looked at here, which took Node longer; a step on a state begins in one call, and an owner’s file grows in one, for which a call for each look took twice as long',
     }),
     room('discovery', 1530, 'hwloc, PCI devices, memory, CPU events', {
       ...on('4-nodes-pci', 'cpu-holes', 'cpu-only-node', 'memory-tiers'),

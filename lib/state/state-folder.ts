@@ -36,6 +36,11 @@ export class StateFolder {
     return [this.folder, ...this.#inside];
   }
 
+  /** The open folders inside. */
+  get inside(): readonly NativeFolder[] {
+    return this.#inside;
+  }
+
   /** True if the paths still lead to the open folders. */
   get isCurrent(): boolean {
     return this.folder.isCurrent(...this.#inside);

@@ -38,6 +38,16 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
                        });
   }
 
+  // The file of a JournalObject.
+  static std::shared_ptr<JournalFile> of(const Napi::Value& value) {
+    bool is_journal = value.IsObject() &&
+                      value.As<Napi::Object>().InstanceOf(Environment::of(value.Env()).journal_class.Value());
+    if (!is_journal) throw Napi::TypeError::New(value.Env(), "the journal must be a Journal");
+    JournalObject* self = Unwrap(value.As<Napi::Object>());
+    (void)self->file(value.Env());
+    return self->file_;
+  }
+
  private:
   JournalFile& file(Napi::Env env) const {
     if (!file_) throw Napi::Error::New(env, "the journal is closed");
@@ -74,12 +84,15 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
     std::string copy = to_string(info[5], "the name of the copy");
     uint64_t number = to_size(info[6], "the number");
     auto append = [=, file = file_]() -> Result<FileVersion> {
-      if (Result<Done> done = lock->check(); !done.ok()) return done.error();
-      if (Result<Done> done = file->append(*folder, offset, text); !done.ok()) return done.error();
+      const KnownNames names = lock->names();
+      if (!names)
+        if (Result<Done> done = lock->check(); !done.ok()) return done.error();
+      if (Result<Done> done = file->append(*folder, offset, text, names); !done.ok()) return done.error();
       Result<FileVersion> version = file->version();
       if (!version.ok()) return version;
       // They guard against rare events, so a full disk does not matter.
-      if (!file->append_to_copy(*folder, copy, offset, text)) (void)file->copy_to(*folder, copy, kMostBytes);
+      if (!file->append_to_copy(*folder, copy, offset, text, names))
+        (void)file->copy_to(*folder, copy, kMostBytes);
       lock->set_number(number);
       file->show(number);
       if (is_last) lock->release();
@@ -131,6 +144,8 @@ Napi::Value merge_lines_binding(const Napi::CallbackInfo& info) {
 }
 
 }  // namespace
+
+std::shared_ptr<JournalFile> to_journal(const Napi::Value& value) { return JournalObject::of(value); }
 
 Napi::Value make_journal(Napi::Env env, JournalFile file) {
   return JournalObject::make(env, std::move(file));

@@ -4,11 +4,15 @@
 
 #include <napi.h>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "addon/environment.h"
+#include "addon/journal_binding.h"
 #include "platform/files/file_lock.h"
 #include "platform/files/folder.h"
+#include "platform/files/state_step.h"
 
 namespace numalign::addon {
 
@@ -22,11 +26,20 @@ class LockObject : public Napi::ObjectWrap<LockObject> {
     Unwrap(object)->lock_ = std::make_shared<HeldLock>(std::move(lock));
     return object;
   }
+  // Of a step that has begun.
+  static Napi::Value make(Napi::Env env, BegunStep step) {
+    Napi::Value object = make(env, std::move(step.lock));
+    LockObject* self = Unwrap(object.As<Napi::Object>());
+    self->highest_ = step.highest;
+    self->journal_ = step.journal;
+    return object;
+  }
   static Napi::Function define(Napi::Env env) {
     return DefineClass(
         env, "Lock",
         {InstanceMethod<&LockObject::release>("release"), InstanceMethod<&LockObject::number>("number"),
-         InstanceMethod<&LockObject::set_number>("setNumber")});
+         InstanceMethod<&LockObject::set_number>("setNumber"),
+         InstanceMethod<&LockObject::version>("version")});
   }
   // The lock of a LockObject, shared so that a job on another thread outlives the object.
   static std::shared_ptr<HeldLock> of(const Napi::Value& value) {
@@ -38,9 +51,14 @@ class LockObject : public Napi::ObjectWrap<LockObject> {
   void release(const Napi::CallbackInfo&) { lock_.reset(); }
 
  private:
-  // The number in the lock's file.
+  // The number in the lock's file, or the highest that the step has found.
   Napi::Value number(const Napi::CallbackInfo& info) {
-    return Napi::Number::New(info.Env(), lock_ ? static_cast<double>(lock_->number()) : 0);
+    const uint64_t number = lock_ ? std::max(lock_->number(), highest_) : 0;
+    return Napi::Number::New(info.Env(), static_cast<double>(number));
+  }
+  // Of the journal at the beginning of the step; undefined if none was looked at.
+  Napi::Value version(const Napi::CallbackInfo& info) {
+    return journal_ ? from_version(info.Env(), *journal_) : info.Env().Undefined();
   }
   // (number)
   void set_number(const Napi::CallbackInfo& info) {
@@ -48,6 +66,8 @@ class LockObject : public Napi::ObjectWrap<LockObject> {
   }
 
   std::shared_ptr<HeldLock> lock_;
+  uint64_t highest_ = 0;
+  std::optional<FileVersion> journal_;
 };
 
 // The folder of a FolderObject (folder_binding.cc). Throws a TypeError that names `what` for any

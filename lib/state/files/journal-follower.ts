@@ -74,6 +74,11 @@ export class JournalFollower {
     return this.#journal;
   }
 
+  /** As long as the file is shorter, it has at most a few more lines than were read. */
+  get limit(): number {
+    return (this.#good?.place.end ?? 0) + FEW_LINES;
+  }
+
   /**
    * True if the file is the one that was read, with at most a few more lines. A newer format is in
    * another file.
@@ -82,23 +87,24 @@ export class JournalFollower {
     const now = this.#good && this.folder.version(STATE_FILE);
     if (now === this.#version) return now !== undefined;
     if (now === undefined || inodeOf(now) !== inodeOf(this.#version!)) return false;
-    return sizeOf(now) - this.#good!.place.end < FEW_LINES;
+    return sizeOf(now) < this.limit;
   }
 
   /**
-   * Reads the current state. Returns the same object if nothing changed.
+   * Reads the current state. Returns the same object if nothing changed. `known`: the version that the
+   * name leads to, if that was looked at.
    * @throws ERR_STATE_VERSION, and ERR_SYSCALL if the file cannot be read for reasons outside the
    *   file
    */
-  look(): FoundState {
-    if (this.#good && this.#isQuiet && this.#journal?.isUntouched()) return this.#good;
-    const version = this.folder.version(STATE_FILE);
+  look(known?: string): FoundState {
+    if (!known && this.#good && this.#isQuiet && this.#journal?.isUntouched()) return this.#good;
+    const version = known ?? this.folder.version(STATE_FILE);
     if (version === undefined) {
       this.forget(this.#highest);
       return { kind: 'missing' };
     }
     if (this.#good && version === this.#version) {
-      if (this.#isQuiet) this.#journal?.confirm();
+      if (this.#isQuiet && !known) this.#journal?.confirm();
       this.#isQuiet = true;
       return this.#good;
     }

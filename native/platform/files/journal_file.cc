@@ -2,30 +2,9 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 namespace numalign {
-namespace {
-
-constexpr int64_t kSecondNs = 1'000'000'000;
-
-int64_t to_ns(const struct timespec& time) { return time.tv_sec * kSecondNs + time.tv_nsec; }
-
-// The clock of file systems.
-int64_t file_time_ns() {
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  return to_ns(now);
-}
-
-// On disk, some file systems count whole seconds.
-std::optional<int64_t> time_step_of(const Folder& folder) {
-  if (!folder.is_local()) return std::nullopt;
-  return folder.in_memory() ? 1 : kSecondNs;
-}
-
-}  // namespace
 
 Error JournalFile::error(const char* syscall, const char* what) const {
   return syscall_error(syscall, std::string("cannot ") + what + " " + path_);
@@ -37,7 +16,7 @@ Result<std::optional<JournalFile>> JournalFile::open(const Folder& folder, const
   if (!fd.ok() && fd.error().errno_value == ENOENT) return std::optional<JournalFile>();
   if (!fd.ok()) return fd.error();
   return std::optional<JournalFile>(JournalFile(std::move(fd).value(), {s.st_dev, s.st_ino},
-                                                time_step_of(folder), name, folder.path() + "/" + name));
+                                                folder.time_step_ns(), name, folder.path() + "/" + name));
 }
 
 Result<FileVersion> JournalFile::version() const {
@@ -49,7 +28,7 @@ Result<FileVersion> JournalFile::version() const {
 Result<FileStamp> JournalFile::stamp() const {
   struct stat s;
   if (fstat(fd_.get(), &s) != 0) return error("fstat", "look at");
-  return FileStamp{version_of(s), static_cast<uint64_t>(s.st_nlink), to_ns(s.st_ctim)};
+  return FileStamp{version_of(s), static_cast<uint64_t>(s.st_nlink), changed_ns_of(s)};
 }
 
 bool JournalWitness::is_untouched(const JournalFile& file) {
@@ -107,9 +86,10 @@ Result<Done> JournalFile::open_end(const Folder& folder) {
   return Done{};
 }
 
-Result<Done> JournalFile::append(const Folder& folder, uint64_t offset, std::string_view bytes) {
+Result<Done> JournalFile::append(const Folder& folder, uint64_t offset, std::string_view bytes,
+                                 KnownNames names) {
   if (Result<Done> opened = open_end(folder); !opened.ok()) return opened;
-  Result<FileVersion> now = named(folder);
+  Result<FileVersion> now = names ? version() : named(folder);
   if (!now.ok()) return now.error();
   errno = ESTALE;
   if (now.value().size != offset) return error("open", "append to");
@@ -123,17 +103,26 @@ Result<Done> JournalFile::append(const Folder& folder, uint64_t offset, std::str
 }
 
 bool JournalFile::append_to_copy(const Folder& folder, const std::string& name, uint64_t offset,
-                                 std::string_view bytes) {
-  Result<std::optional<FileVersion>> found = folder.version(name);
-  if (!found.ok() || !found.value() || found.value()->size != offset) return false;
-  if (!copy_.valid() || copy_inode_ != found.value()->inode) {
-    struct stat s;
-    Result<UniqueFd> copy = folder.open_to_change(name, &s);
-    if (!copy.ok() || static_cast<uint64_t>(s.st_size) != offset) return false;
-    copy_ = std::move(copy).value();
-    copy_inode_ = s.st_ino;
+                                 std::string_view bytes, KnownNames names) {
+  // Who has committed between has also made the file longer.
+  const bool is_as_left = names && copy_names_ == names && copy_end_ == offset;
+  copy_end_.reset();
+  if (!is_as_left) {
+    Result<std::optional<FileVersion>> found = folder.version(name);
+    if (!found.ok() || !found.value() || found.value()->size != offset) return false;
+    if (!copy_.valid() || copy_inode_ != found.value()->inode) {
+      struct stat s;
+      Result<UniqueFd> copy = folder.open_to_change(name, &s);
+      if (!copy.ok() || static_cast<uint64_t>(s.st_size) != offset) return false;
+      copy_ = std::move(copy).value();
+      copy_inode_ = s.st_ino;
+    }
+    copy_names_ = names;
   }
-  if (write_at(copy_.get(), offset, bytes).ok()) return true;
+  if (write_at(copy_.get(), offset, bytes).ok()) {
+    copy_end_ = offset + bytes.size();
+    return true;
+  }
   (void)numalign::cut(copy_.get(), offset);
   return false;
 }

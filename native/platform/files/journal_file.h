@@ -31,9 +31,11 @@ class JournalFile {
   static Result<std::optional<JournalFile>> open(const Folder& folder, const std::string& name);
 
   Result<FileVersion> version() const;
+  // The version of the file that `name` leads to. ESTALE if that is not this one.
+  Result<FileVersion> named(const Folder& folder) const;
+  uint64_t inode() const { return identity_.inode; }
   Result<FileStamp> stamp() const;
-  // How long the file system's time stays the same: a later change within it may have the same
-  // time. nullopt if times do not show all changes.
+  // See Folder::time_step_ns().
   std::optional<int64_t> time_step_ns() const { return time_step_ns_; }
   // All bytes from `offset` to the end of the file. EFBIG if there are more than `limit`.
   Result<std::string> read(uint64_t offset, size_t limit) const;
@@ -43,11 +45,12 @@ class JournalFile {
   // in memory. If the write fails, the file has its old length, or more if that could not be
   // undone. If the sync (fdatasync) fails, the bytes are there, but the kernel may have dropped
   // them. ESTALE if the name leads to another file by now, or the file does not end at `offset`;
-  // then nothing is written.
-  Result<Done> append(const Folder& folder, uint64_t offset, std::string_view bytes);
+  // then nothing is written. `names`: see HeldLock::names().
+  Result<Done> append(const Folder& folder, uint64_t offset, std::string_view bytes, KnownNames names = {});
   // Appends the same to another file of the folder if that ends at `offset` too, so that an equal
   // copy stays equal. Returns true if it did.
-  bool append_to_copy(const Folder& folder, const std::string& name, uint64_t offset, std::string_view bytes);
+  bool append_to_copy(const Folder& folder, const std::string& name, uint64_t offset, std::string_view bytes,
+                      KnownNames names = {});
   // Writes all of this file to another file of the folder, not durably. EFBIG above `limit` bytes.
   Result<Done> copy_to(const Folder& folder, const std::string& name, size_t limit) const;
   // See show_generation() and shown_generation().
@@ -65,8 +68,6 @@ class JournalFile {
         name_(std::move(name)),
         path_(std::move(path)) {}
   Error error(const char* syscall, const char* what) const;
-  // The version of the file that `name` leads to, if it is this one.
-  Result<FileVersion> named(const Folder& folder) const;
   Result<Done> open_end(const Folder& folder);
 
   UniqueFd fd_;
@@ -79,6 +80,9 @@ class JournalFile {
   UniqueFd end_;
   UniqueFd copy_;
   uint64_t copy_inode_ = 0;
+  // When the copy had its name last, and its end after a record of this process.
+  KnownNames copy_names_;
+  std::optional<uint64_t> copy_end_;
 };
 
 // Tells if anything has happened to a journal or its name since the last look: with one fstat, half
