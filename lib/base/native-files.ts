@@ -54,15 +54,12 @@ export interface NativeJournal {
   /** Like {@link NativeFolder.version}. */
   version(): string;
   /**
-   * True if neither the file nor its name has changed since {@link confirm}, as one fstat(2) shows.
-   * False if this is uncertain, such as just after a change.
+   * The version of what has the file's name in `folder`; undefined if there is nothing. True if it is
+   * the one of {@link know}, as one fstat(2) shows if the file is not new.
    */
-  isUntouched(): boolean;
-  /**
-   * Call it after {@link isUntouched} returned false, once you have seen that the name leads to the
-   * file and that you know its version.
-   */
-  confirm(): void;
+  lookIn(folder: NativeFolder): string | true | undefined;
+  /** Call it once you know what the version that {@link lookIn} has found says. */
+  know(): void;
   /** At most `most` bytes from an offset on. */
   read(offset: number, most?: number): Buffer;
   /**
@@ -163,7 +160,7 @@ export interface NativeFolder {
   /**
    * Takes the lock as {@link tryLock} does, if the paths still lead to this folder and to those inside
    * it, and the name of `journal` leads to it. It had this `generation`, and is shorter than `limit`.
-   * Else changes nothing.
+   * Else changes nothing. The lock must be released, once: then it may be that of a later step.
    */
   begin(
     name: string,

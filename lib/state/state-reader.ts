@@ -109,9 +109,8 @@ export class StateReader {
   loadChecked(lock: NativeLock): FoundState {
     const version = lock.version();
     const found = this.load(version);
-    const { file } = this.journal;
-    const shown =
-      found.kind === 'good' && version === undefined ? file?.shown(found.checkpoint.generation) : undefined;
+    const { highest, file } = this.journal;
+    const shown = version === undefined ? file?.shown(highest) : undefined;
     return this.#checkPast(found, Math.max(lock.number(), shown ?? 0));
   }
 

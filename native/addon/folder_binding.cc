@@ -437,13 +437,14 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   }
   // (name, note, journal, the generation that it had, the length that it is below, folders inside)
   Napi::Value begin_binding(const Napi::CallbackInfo& info) {
-    const std::shared_ptr<JournalFile> journal = to_journal(info[2]);
     KnownState known{
-        folder_, {}, *journal, to_size(info[3], "the generation"), to_size(info[4], "the length")};
+        folder_, {}, to_journal(info[2]), to_size(info[3], "the generation"), to_size(info[4], "the length")};
     for (size_t i = 5; i < info.Length(); i++) known.inside.push_back(of(info[i], "folder"));
     LockWaiters& waiters = lock_waiters(info);
     auto step = unwrap(info.Env(), waiters.steps.begin(waiters.queue, known));
-    return step ? LockObject::make(info.Env(), std::move(*step)) : info.Env().Undefined();
+    if (!step) return info.Env().Undefined();
+    step->journal = note_version(info[2], step->journal);
+    return LockObject::make(info.Env(), std::move(*step));
   }
   // (name, note, callback(error, lock)): returns the number of the request.
   Napi::Value wait_lock(const Napi::CallbackInfo& info) {

@@ -26,12 +26,18 @@ class LockObject : public Napi::ObjectWrap<LockObject> {
     Unwrap(object)->lock_ = std::make_shared<HeldLock>(std::move(lock));
     return object;
   }
-  // Of a step that has begun.
+  // Of a step that has begun. The same object again once release() was called: making one, and collecting it,
+  // takes longer than a lock.
   static Napi::Value make(Napi::Env env, BegunStep step) {
-    Napi::Value object = make(env, std::move(step.lock));
-    LockObject* self = Unwrap(object.As<Napi::Object>());
+    Napi::ObjectReference& last = Environment::of(env).step_lock;
+    if (last.IsEmpty() || Unwrap(last.Value())->is_used_)
+      last = Napi::Persistent(Environment::of(env).lock_class.New({}));
+    Napi::Object object = last.Value();
+    LockObject* self = Unwrap(object);
+    self->lock_ = std::make_shared<HeldLock>(std::move(step.lock));
     self->highest_ = step.highest;
     self->journal_ = step.journal;
+    self->is_used_ = true;
     return object;
   }
   static Napi::Function define(Napi::Env env) {
@@ -48,7 +54,10 @@ class LockObject : public Napi::ObjectWrap<LockObject> {
     if (!is_lock) throw Napi::TypeError::New(value.Env(), "the lock must be a Lock");
     return Unwrap(value.As<Napi::Object>())->lock_;
   }
-  void release(const Napi::CallbackInfo&) { lock_.reset(); }
+  void release(const Napi::CallbackInfo&) {
+    lock_.reset();
+    is_used_ = false;
+  }
 
  private:
   // The number in the lock's file, or the highest that the step has found.
@@ -68,6 +77,7 @@ class LockObject : public Napi::ObjectWrap<LockObject> {
   std::shared_ptr<HeldLock> lock_;
   uint64_t highest_ = 0;
   std::optional<FileVersion> journal_;
+  bool is_used_ = false;  // by a step
 };
 
 // The folder of a FolderObject (folder_binding.cc). Throws a TypeError that names `what` for any

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace numalign {
@@ -41,6 +42,36 @@ bool JournalWitness::is_untouched(const JournalFile& file) {
   confirmed_.reset();
   if (stamp.value().changed_ns + *file.time_step_ns() <= before) found_ = stamp.value();
   return false;
+}
+
+Result<JournalLook> JournalWitness::look(const JournalFile& file, const Folder& folder) {
+  // Just after a change, only a look at the name is certain.
+  if (known_ && is_untouched(file)) return JournalLook{known_, true};
+  const Result<std::optional<FileVersion>> version = folder.version(file.name());
+  if (!version.ok()) return version.error();
+  const bool was_known = known_.has_value();
+  seen_ = version.value() ? std::optional(note(*version.value())) : std::nullopt;
+  if (!seen_) known_.reset();
+  if (was_known && known_) confirm();
+  return JournalLook{seen_, known_.has_value()};
+}
+
+FileVersion JournalWitness::note(const FileVersion& version) {
+  const bool is_own = own_ && own_->version.inode == version.inode && own_->version.size == version.size &&
+                      own_->from_ns <= version.modified_ns && version.modified_ns <= own_->to_ns;
+  const FileVersion noted = is_own ? own_->version : version;
+  if (known_ != noted) known_.reset();
+  return noted;
+}
+
+FileVersion JournalWitness::note_own(const JournalFile& file, uint64_t size, int64_t from_ns) {
+  struct timespec now;
+  // For files that were looked at, newer kernels do not take the coarse clock.
+  clock_gettime(CLOCK_REALTIME, &now);
+  const int64_t to_ns = int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  own_ = OwnVersion{{file.inode(), size, to_ns}, from_ns, to_ns};
+  known_.reset();
+  return own_->version;
 }
 
 Result<std::string> JournalFile::read_some(uint64_t offset, size_t most) const {

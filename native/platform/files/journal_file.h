@@ -34,6 +34,7 @@ class JournalFile {
   // The version of the file that `name` leads to. ESTALE if that is not this one.
   Result<FileVersion> named(const Folder& folder) const;
   uint64_t inode() const { return identity_.inode; }
+  const std::string& name() const { return name_; }
   Result<FileStamp> stamp() const;
   // See Folder::time_step_ns().
   std::optional<int64_t> time_step_ns() const { return time_step_ns_; }
@@ -85,16 +86,43 @@ class JournalFile {
   std::optional<uint64_t> copy_end_;
 };
 
+// What the name of a journal leads to.
+struct JournalLook {
+  // nullopt if there is no file.
+  std::optional<FileVersion> version;
+  // True if it is the version that the caller knows.
+  bool is_known = false;
+};
+
 // Tells if anything has happened to a journal or its name since the last look: with one fstat, half
 // the time of a look at the name. Used on one thread.
 class JournalWitness {
  public:
+  Result<JournalLook> look(const JournalFile& file, const Folder& folder);
+  // The caller knows the version that the last look has found.
+  void know() { known_ = seen_; }
+  // Something changes the file.
+  void forget() { known_.reset(); }
+  // A version that was found otherwise: it, or that of note_own().
+  FileVersion note(const FileVersion& version);
+  // The version of a file that this process has given this size between `from_ns`, by the clock of file
+  // times, and now. The kernel has set its time meanwhile: a look at that would take another system call.
+  FileVersion note_own(const JournalFile& file, uint64_t size, int64_t from_ns);
   // True if nothing has happened since confirm(). False if that is not certain.
   bool is_untouched(const JournalFile& file);
   // Confirms, after is_untouched() returned false, that the name still leads to the known file.
   void confirm() { confirmed_ = found_; }
 
  private:
+  struct OwnVersion {
+    FileVersion version;
+    int64_t from_ns;
+    int64_t to_ns;
+  };
+
+  std::optional<OwnVersion> own_;
+  std::optional<FileVersion> seen_;
+  std::optional<FileVersion> known_;
   // Of the last call of is_untouched(), if every later change has another time.
   std::optional<FileStamp> found_;
   std::optional<FileStamp> confirmed_;
