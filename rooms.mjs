@@ -17,15 +17,16 @@ export const HOUSES = {
       because:
         'the caches by object, which eight rooms had each for itself, are one here; so is the registry',
     }),
-    room('base/text', 63, 'how values are written in messages', {
-      because: 'times are written here, since toISOString() looks for the time zone of the machine',
+    room('base/text', 68, 'how values are written in messages', {
+      because:
+        'times are written here, since toISOString() looks for the time zone of the machine; the text of the last second is kept',
     }),
     room('base/codes', 170, 'the codes of errors and rejections, and their details', {
       because: 'it has a type for the details of each code, which were any facts',
     }),
-    room('base', 1300, 'errors, checks of options, and the surface of the addon', {
+    room('base', 1310, 'errors, checks of options, and the surface of the addon', {
       because:
-        'errors are a union by code in types and one class at runtime, which takes a type of both; the surface has checksums, plans for members, a survey of owners and their names, and what modules are loaded from',
+        'errors are a union by code in types and one class at runtime, which takes a type of both; the surface has checksums, plans for members, a survey of owners and their names, and what modules are loaded from; a step on a state begins in one call',
     }),
     room('base/notices', 77, 'how listeners are called, and when; signals of several', {
       because: 'AbortSignal.any() of Node 20 does not keep its sources',
@@ -84,9 +85,9 @@ export const HOUSES = {
       because:
         'lines of others come merged from the core, and their plain pods are taken without a look at each shape; what is wrong with lines is still found one by one',
     }),
-    room('state/files', 985, 'files of the state folder, and watching them', {
+    room('state/files', 990, 'files of the state folder, and watching them', {
       because:
-        'a note on the names of owners’ files saves a look at /proc/locks; a look in the middle of an append reads nothing twice',
+        'a note on the names of owners’ files saves a look at /proc/locks; a look in the middle of an append reads nothing twice, and one after a step has begun looks at nothing',
     }),
     room('state/folder', 442, 'the state folder and its rights', {
       because: 'folders that are only read are opened here, which state did',
@@ -160,10 +161,10 @@ export const HOUSES = {
   ],
   'native/platform': [
     room('.', 40, 'what all system calls share'),
-    room('files', 1722, 'locks, journals, notices and files of code', {
+    room('files', 1945, 'locks, journals, steps on a state, notices and files of code', {
       ...on('containers'),
       because:
-        'all owners’ files are looked at in one call, which a call for each took five times as long for; the file that a look at an owner has open is read, instead of opened again; a waiter hears that it is next; a turn stays while its thread is ready but has no CPU, for lack of which a third of all turns ended early; closing a watch waits elsewhere; the names of owners’ files and modules are looked at here, which took Node longer',
+        'all owners’ files are looked at in one call, which a call for each took five times as long for; the file that a look at an owner has open is read, instead of opened again; a waiter hears that it is next; a turn stays while its thread is ready but has no CPU, for lack of which a third of all turns ended early; closing a watch waits elsewhere; the names of owners’ files and modules are looked at here, which took Node longer; a step on a state begins in one call, and an owner’s file grows in one, for which a call for each look took twice as long; what a journal was last is known here',
     }),
     room('discovery', 1530, 'hwloc, PCI devices, memory, CPU events', {
       ...on('4-nodes-pci', 'cpu-holes', 'cpu-only-node', 'memory-tiers'),
@@ -186,9 +187,9 @@ export const HOUSES = {
     }),
   ],
   'native/addon': [
-    room('.', 2710, 'the glue to Node', {
+    room('.', 2800, 'the glue to Node', {
       because:
-        'a plan for a member is kept here until it is moved, so that nothing is handed over twice; a source is a text outside V8’s heap',
+        'a plan for a member is kept here until it is moved, so that nothing is handed over twice; a source is a text outside V8’s heap; a step on a state begins in one call, with the lock of the step before',
     }),
   ],
   'packages/metrics/lib': [

@@ -23,16 +23,28 @@ interface Known {
   readonly answers: (object | undefined)[];
 }
 
-const known = new WeakMap<Pods, Known>();
+// Two maps that are replaced in turn. A minor garbage collection takes what is in an old one for alive,
+// although its list is not.
+let known = new WeakMap<Pods, Known>();
+let earlierKnown = known;
+const MOST_KNOWN = 32;
 
 let lists = 0;
+let added = 0;
+
+function lookUp(pods: Pods): Known | undefined {
+  return known.get(pods) ?? earlierKnown.get(pods);
+}
 
 function knownOf(pods: Pods): Known {
   let found = known.get(pods);
-  if (!found) {
-    found = { id: ++lists, last: undefined, answers: [] };
-    known.set(pods, found);
+  if (found) return found;
+  found = earlierKnown.get(pods) ?? { id: ++lists, last: undefined, answers: [] };
+  if (++added > MOST_KNOWN) {
+    [earlierKnown, known] = [known, new WeakMap()];
+    added = 0;
   }
+  known.set(pods, found);
   return found;
 }
 
@@ -114,7 +126,7 @@ export function oncePerPods<T extends object>(
 ): (pods: Pods) => T {
   const number = functions++;
   const derived = (before: Pods | undefined, pods: Pods): T | undefined => {
-    const earlier = before && (known.get(before)?.answers[number] as T | undefined);
+    const earlier = before && (lookUp(before)?.answers[number] as T | undefined);
     if (!earlier) return undefined;
     const changes = podListChanges(before, pods);
     const count = changes.removed.length + changes.changed.length + changes.added.length;
@@ -122,7 +134,7 @@ export function oncePerPods<T extends object>(
   };
   const follow = (pods: Pods): T | undefined => {
     // Most often the list before. A look at a weak reference takes longer.
-    const answer = derived(known.get(pods)?.last?.before, pods);
+    const answer = derived(lookUp(pods)?.last?.before, pods);
     if (answer) return answer;
     for (const each of recent) {
       const found = derived(each.deref(), pods);

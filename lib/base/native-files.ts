@@ -4,8 +4,13 @@ import type { Words } from './words.js';
 
 /** The exclusive lock of a folder, held until released or until the environment ends. */
 export interface NativeLock {
-  /** The number in the lock's file; 0 if it has none. */
+  /**
+   * The number in the lock's file; 0 if it has none. Of {@link NativeFolder.begin} the highest that
+   * another process shows, if that is higher.
+   */
   number(): number;
+  /** The version of the journal that {@link NativeFolder.begin} has found; else undefined. */
+  version(): string | undefined;
   /** Writes a number below 10^15. On a full disk the file keeps the previous number. */
   setNumber(number: number): void;
   release(): void;
@@ -20,8 +25,13 @@ export interface NativeOwner {
    * put back. See {@link OwnerLook.seal}.
    */
   seal(checksum: number, generation: number): void;
-  /** The size of the file in bytes. */
-  size(): number;
+  /**
+   * Writes `lines`, and the line that is the last one, at an offset, in place of the last line, and seals
+   * the file. `before`: the checksum of what stands before the offset. Returns that of all lines but
+   * the last. Undefined if the file does not end with one line behind the offset: it is unchanged. If
+   * only the seal fails (`fcntl`), the lines are there.
+   */
+  append(at: number, lines: string, last: string, before: number, generation: number): number | undefined;
   writeAt(offset: number, text: string): void;
   /** Keeps the first `size` bytes. */
   cut(size: number): void;
@@ -44,15 +54,12 @@ export interface NativeJournal {
   /** Like {@link NativeFolder.version}. */
   version(): string;
   /**
-   * True if neither the file nor its name has changed since {@link confirm}, as one fstat(2) shows.
-   * False if this is uncertain, such as just after a change.
+   * The version of what has the file's name in `folder`; undefined if there is nothing. True if it is
+   * the one of {@link know}, as one fstat(2) shows if the file is not new.
    */
-  isUntouched(): boolean;
-  /**
-   * Call it after {@link isUntouched} returned false, once you have seen that the name leads to the
-   * file and that you know its version.
-   */
-  confirm(): void;
+  lookIn(folder: NativeFolder): string | true | undefined;
+  /** Call it once you know what the version that {@link lookIn} has found says. */
+  know(): void;
   /** At most `most` bytes from an offset on. */
   read(offset: number, most?: number): Buffer;
   /**
@@ -150,6 +157,19 @@ export interface NativeFolder {
    * `pastWaiting`: even then.
    */
   tryLock(name: string, note: string, pastWaiting?: boolean): NativeLock | undefined;
+  /**
+   * Takes the lock as {@link tryLock} does, if the paths still lead to this folder and to those inside
+   * it, and the name of `journal` leads to it. It had this `generation`, and is shorter than `limit`.
+   * Else changes nothing. The lock must be released, once: then it may be that of a later step.
+   */
+  begin(
+    name: string,
+    note: string,
+    journal: NativeJournal,
+    generation: number,
+    limit: number,
+    ...inside: NativeFolder[]
+  ): NativeLock | undefined;
   /**
    * Returns the number of the request. `onNext` is called once only the holder of the lock is before
    * it, if others were too. Such a request begins a turn: this process may take the lock again before

@@ -241,6 +241,9 @@ export class Ledger implements Store {
     options.signal?.throwIfAborted();
     const end = this.use();
     try {
+      this.#reader.totalOn = options.totalOn;
+      const begun = this.#lock.tryBegin(this.#reader.journal, this.#folder.inside);
+      if (begun) return await this.#guard.during(() => this.#holding(begun, false, decide, options.signal));
       this.#ensureCurrent();
       const preparing = this.#reader.journal.prepare();
       if (preparing) {
@@ -248,7 +251,6 @@ export class Ledger implements Store {
         options.signal?.throwIfAborted();
         this.#ensureCurrent();
       }
-      this.#reader.totalOn = options.totalOn;
       // Changes no byte of a newer format, not even of the lock's file.
       const refused = this.#reader.readRefused();
       if (refused?.refusal) return await decide(refused, refusing(this.path, refused.refusal));

@@ -13,7 +13,8 @@ export class StateFolder {
   readonly waiting: NativeFolder;
   // By the name of its folder.
   readonly #parts = new Map<string, StatePart>();
-  readonly #inside: NativeFolder[];
+  /** The open folders inside. */
+  readonly inside: NativeFolder[];
   #isOpen = true;
 
   /** Opens the folder, or makes it. @throws ERR_STATE_FOLDER */
@@ -25,7 +26,7 @@ export class StateFolder {
     this.folder = folder;
     this.owners = owners;
     this.waiting = waiting;
-    this.#inside = [owners, waiting];
+    this.inside = [owners, waiting];
   }
 
   get isOpen(): boolean {
@@ -33,12 +34,12 @@ export class StateFolder {
   }
 
   get #folders(): NativeFolder[] {
-    return [this.folder, ...this.#inside];
+    return [this.folder, ...this.inside];
   }
 
   /** True if the paths still lead to the open folders. */
   get isCurrent(): boolean {
-    return this.folder.isCurrent(...this.#inside);
+    return this.folder.isCurrent(...this.inside);
   }
 
   /** See {@link Store.part}. @throws ERR_STATE_FOLDER */
@@ -48,7 +49,7 @@ export class StateFolder {
     const folder = explaining(this.path, () => ownFilesIn(this.folder, name));
     const part = make(folder, join(this.path, name));
     this.#parts.set(name, part);
-    this.#inside.push(folder);
+    this.inside.push(folder);
     return part;
   }
 
@@ -61,7 +62,7 @@ export class StateFolder {
     const openers = [partOf, partOf, ...Array.from(this.#parts, () => ownFilesIn)];
     const names = ['owners', 'waiting', ...this.#parts.keys()];
     explaining(this.path, () => {
-      this.#inside.forEach((each, i) => {
+      this.inside.forEach((each, i) => {
         using(openers[i]!(this.folder, names[i]!), (there) => each.become(there));
       });
     });

@@ -1,6 +1,7 @@
 // StateLock: the lock of a state. Only its holder changes the state.
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
+import { FEW_LINES, type JournalFollower } from './files/journal-follower.js';
 import { LOCK_FILE, STATE_FILE } from './files/state-files.js';
 import { explain, explaining } from './folder/folder-error.js';
 import { lockHolder, lockNote } from './owners/lock-holder.js';
@@ -39,6 +40,19 @@ export class StateLock {
   tryTake(note = lockNote()): NativeLock | undefined {
     if (this.#waiting.size > 0) return undefined;
     return explaining(this.path, () => this.folder.tryLock(LOCK_FILE, note));
+  }
+
+  /**
+   * The same for a state that is known, if it has at most a few more lines and the folders are those
+   * that are open.
+   */
+  tryBegin({ file, good }: JournalFollower, inside: readonly NativeFolder[]): NativeLock | undefined {
+    if (this.#waiting.size > 0 || !file || !good || good.checkpoint.refusal) return undefined;
+    const { generation } = good.checkpoint;
+    const limit = good.place.end + FEW_LINES;
+    return explaining(this.path, () =>
+      this.folder.begin(LOCK_FILE, lockNote(), file, generation, limit, ...inside),
+    );
   }
 
   // A thread of the addon waits in the kernel, so neither the event loop nor libuv's pool is

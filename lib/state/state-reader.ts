@@ -72,9 +72,9 @@ export class StateReader {
     return found.kind === 'good' && found.checkpoint.refusal ? found.checkpoint : undefined;
   }
 
-  /** Reads the state file. */
-  load(): FoundState {
-    const found = this.journal.look();
+  /** Reads the state file. `version`: as in {@link JournalFollower.look}. */
+  load(version?: string): FoundState {
+    const found = this.journal.look(version);
     if (found.kind !== 'missing') this.#forgetReplaced();
     if (found.kind !== 'good') return found;
     const { checkpoint } = found;
@@ -107,17 +107,20 @@ export class StateReader {
    * process knew with the claims of living owners.
    */
   loadChecked(lock: NativeLock): FoundState {
-    return this.#checkPast(this.load(), lock.number());
+    const version = lock.version();
+    const found = this.load(version);
+    const { highest, file } = this.journal;
+    const shown = version === undefined ? file?.shown(highest) : undefined;
+    return this.#checkPast(found, Math.max(lock.number(), shown ?? 0));
   }
 
   // The file may have been restored from a backup, with the lock's. This process may not have seen
   // the newest generation, but living owners have.
-  #checkPast(found: FoundState, committed: number): FoundState {
+  #checkPast(found: FoundState, highest: number): FoundState {
     if (found.kind !== 'good') return found;
     const { checkpoint } = found;
     this.#adoptBoot(checkpoint);
-    const { wholeReads, file } = this.journal;
-    const highest = Math.max(committed, file?.shown(checkpoint.generation) ?? 0);
+    const { wholeReads } = this.journal;
     const isOlder = highest > checkpoint.generation;
     const needsOwners = this.#comparedRead !== wholeReads && this.isOfThisBoot(checkpoint);
     const why = isOlder

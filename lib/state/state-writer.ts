@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Assignments } from '../account/assignments.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
-import type { NativeFolder, NativeLock } from '../base/native-files.js';
+import type { NativeFolder, NativeJournal, NativeLock } from '../base/native-files.js';
 import { isoTime } from '../base/text/iso-time.js';
 import type { UnknownOwner } from './files/owner-claims.js';
 import { archive, putAside, quarantine } from './files/put-aside.js';
@@ -108,7 +108,8 @@ export class StateWriter {
         ? explaining(this.path, () => this.owners.claim(generation - 1, before, next))
         : undefined;
     try {
-      await this.#write(checkpoint, use, before === undefined);
+      const writing = this.#write(checkpoint, use, before === undefined);
+      if (writing) await writing;
     } catch (error) {
       // The file may be in place although its sync failed. Others may have read it, so the commit
       // counts. If that cannot be told either, the claim stays until the next transaction.
@@ -131,7 +132,8 @@ export class StateWriter {
     if (settle && found.kind === 'good') this.owners.follow(found.checkpoint);
   }
 
-  async #write(checkpoint: Checkpoint, use: LockUse, isWhole: boolean): Promise<void> {
+  // Returns undefined if it has written at once.
+  #write(checkpoint: Checkpoint, use: LockUse, isWhole: boolean): Promise<void> | undefined {
     const { journal } = this.reader;
     const { good } = journal;
     const change = isWhole || !good ? undefined : changeText(good.checkpoint, checkpoint);
@@ -144,16 +146,19 @@ export class StateWriter {
     if (isDue(good.place, isEarly ? FIRST : 1) && areReady())
       return this.#beginNext(checkpoint, { good, ...sealed }, use);
     if (this.#isUnsynced) return this.#replace(checkpoint, { good, ...sealed }, use);
+    const replace = (error: unknown) => {
+      if (!(error instanceof NumalignError) || !isFileAtFault(error)) throw error;
+      return this.#replace(checkpoint, { good, ...sealed }, use);
+    };
     try {
       journal.cutTail();
       const { generation } = checkpoint;
       const { lock, isLast = false } = use;
-      await journal.append(good, checkpoint, sealed, (file, at) =>
-        file.append(at, sealed.line, this.folder, lock, isLast, COPY_FILE, generation),
-      );
+      const append = (file: NativeJournal, at: number) =>
+        file.append(at, sealed.line, this.folder, lock, isLast, COPY_FILE, generation);
+      return journal.append(good, checkpoint, sealed, append)?.catch(replace);
     } catch (error) {
-      if (!(error instanceof NumalignError) || !isFileAtFault(error)) throw error;
-      await this.#replace(checkpoint, { good, ...sealed }, use);
+      return replace(error);
     }
   }
 

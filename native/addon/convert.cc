@@ -1,6 +1,7 @@
 #include "addon/convert.h"
 
 #include <algorithm>
+#include <array>
 
 #include "addon/environment.h"
 #include "core/set_words.h"
@@ -53,6 +54,14 @@ void throw_error(Napi::Env env, const Error& error) { throw Napi::Error(env, err
 
 std::string to_string(const Napi::Value& value, const char* what) {
   if (!value.IsString()) throw wrong_shape(value.Env(), what, "a string");
+  // Most are short: measuring one first takes as long as reading it.
+  std::array<char, 2048> bytes;
+  size_t length = 0;
+  const bool is_read =
+      napi_get_value_string_utf8(value.Env(), value, bytes.data(), bytes.size(), &length) == napi_ok;
+  // A character that does not fit is cut off whole.
+  constexpr size_t kLongestCharacter = 4;
+  if (is_read && length + kLongestCharacter < bytes.size()) return {bytes.data(), length};
   return value.As<Napi::String>();
 }
 

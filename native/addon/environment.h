@@ -53,6 +53,7 @@ struct Environment {
   Napi::FunctionReference journal_class;
   Napi::FunctionReference lock_class;
   Napi::FunctionReference owner_class;
+  Napi::ObjectReference step_lock;  // of the last step on a state
   std::vector<ThreadBirth> births;  // open, nested
   std::optional<MemberPlan> member_plan;
   // Kernel lists of CPUs, open until the environment ends.

@@ -84,7 +84,7 @@ class OwnerObject : public Napi::ObjectWrap<OwnerObject> {
     return DefineClass(
         env, "Owner",
         {InstanceMethod<&OwnerObject::write>("write"), InstanceMethod<&OwnerObject::write_from>("writeAt"),
-         InstanceMethod<&OwnerObject::seal>("seal"), InstanceMethod<&OwnerObject::size>("size"),
+         InstanceMethod<&OwnerObject::append>("append"), InstanceMethod<&OwnerObject::seal>("seal"),
          InstanceMethod<&OwnerObject::cut>("cut"), InstanceMethod<&OwnerObject::close>("close"),
          InstanceMethod<&OwnerObject::is_current>("isCurrent"), InstanceAccessor<&OwnerObject::fd>("fd")});
   }
@@ -101,10 +101,18 @@ class OwnerObject : public Napi::ObjectWrap<OwnerObject> {
   // (checksum, generation)
   void seal(const Napi::CallbackInfo& info) {
     const auto checksum = static_cast<uint32_t>(to_size(info[0], "the checksum"));
-    unwrap(info.Env(), numalign::seal(fd_.get(), checksum, to_size(info[1], "the generation")));
+    last_seal_ = {};
+    unwrap(info.Env(), numalign::seal(fd_.get(), checksum, to_size(info[1], "the generation"), &last_seal_));
   }
-  Napi::Value size(const Napi::CallbackInfo& info) {
-    return Napi::Number::New(info.Env(), static_cast<double>(unwrap(info.Env(), size_of(fd_.get()))));
+  // (offset, lines, last line, the checksum of what is before them, generation): see append_sealed().
+  Napi::Value append(const Napi::CallbackInfo& info) {
+    const std::string lines = to_string(info[1], "the lines");
+    const std::string last = to_string(info[2], "the last line");
+    const OwnerLines all{to_size(info[0], "the offset"), lines, last,
+                         static_cast<uint32_t>(to_size(info[3], "the checksum")),
+                         to_size(info[4], "the generation")};
+    const auto checksum = unwrap(info.Env(), append_sealed(fd_.get(), all, &last_seal_));
+    return checksum ? Napi::Number::New(info.Env(), *checksum) : info.Env().Undefined();
   }
   // (size)
   void cut(const Napi::CallbackInfo& info) {
@@ -118,6 +126,7 @@ class OwnerObject : public Napi::ObjectWrap<OwnerObject> {
  private:
   std::string name_;
   UniqueFd fd_;
+  LockRange last_seal_;
   pid_t tid_ = 0;
 };
 
@@ -141,6 +150,7 @@ class LockRequest;
 struct LockWaiters {
   explicit LockWaiters(std::shared_ptr<LockFile> file) : queue(std::move(file)) {}
   LockQueue queue;
+  StateSteps steps;
   std::map<uint64_t, LockRequest*> waiting;
 };
 
@@ -262,6 +272,7 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
                            InstanceMethod<&FolderObject::replace_durably>("replaceDurably"),
                            InstanceMethod<&FolderObject::open_journal>("openJournal"),
                            InstanceMethod<&FolderObject::try_lock_binding>("tryLock"),
+                           InstanceMethod<&FolderObject::begin_binding>("begin"),
                            InstanceMethod<&FolderObject::wait_lock>("waitLock"),
                            InstanceMethod<&FolderObject::lock_number>("lockNumber"),
                            InstanceMethod<&FolderObject::give_up>("giveUp"),
@@ -423,6 +434,17 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
                                        !info[2].IsUndefined() && to_bool(info[2], "past those that wait")));
     if (!lock) return info.Env().Undefined();
     return LockObject::make(info.Env(), std::move(*lock));
+  }
+  // (name, note, journal, the generation that it had, the length that it is below, folders inside)
+  Napi::Value begin_binding(const Napi::CallbackInfo& info) {
+    KnownState known{
+        folder_, {}, to_journal(info[2]), to_size(info[3], "the generation"), to_size(info[4], "the length")};
+    for (size_t i = 5; i < info.Length(); i++) known.inside.push_back(of(info[i], "folder"));
+    LockWaiters& waiters = lock_waiters(info);
+    auto step = unwrap(info.Env(), waiters.steps.begin(waiters.queue, known));
+    if (!step) return info.Env().Undefined();
+    step->journal = note_version(info[2], step->journal);
+    return LockObject::make(info.Env(), std::move(*step));
   }
   // (name, note, callback(error, lock)): returns the number of the request.
   Napi::Value wait_lock(const Napi::CallbackInfo& info) {

@@ -27,8 +27,8 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
     return DefineClass(env, "Journal",
                        {
                            InstanceMethod<&JournalObject::version>("version"),
-                           InstanceMethod<&JournalObject::is_untouched>("isUntouched"),
-                           InstanceMethod<&JournalObject::confirm>("confirm"),
+                           InstanceMethod<&JournalObject::look_in>("lookIn"),
+                           InstanceMethod<&JournalObject::know>("know"),
                            InstanceMethod<&JournalObject::read>("read"),
                            InstanceMethod<&JournalObject::append>("append"),
                            InstanceMethod<&JournalObject::cut>("cut"),
@@ -38,6 +38,17 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
                        });
   }
 
+  static JournalObject& of(const Napi::Value& value) {
+    bool is_journal = value.IsObject() &&
+                      value.As<Napi::Object>().InstanceOf(Environment::of(value.Env()).journal_class.Value());
+    if (!is_journal) throw Napi::TypeError::New(value.Env(), "the journal must be a Journal");
+    JournalObject* self = Unwrap(value.As<Napi::Object>());
+    (void)self->file(value.Env());
+    return *self;
+  }
+  const JournalFile& opened() const { return *file_; }
+  FileVersion note(const FileVersion& version) { return witness_.note(version); }
+
  private:
   JournalFile& file(Napi::Env env) const {
     if (!file_) throw Napi::Error::New(env, "the journal is closed");
@@ -46,10 +57,13 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
   Napi::Value version(const Napi::CallbackInfo& info) {
     return from_version(info.Env(), unwrap(info.Env(), file(info.Env()).version()));
   }
-  Napi::Value is_untouched(const Napi::CallbackInfo& info) {
-    return Napi::Boolean::New(info.Env(), witness_.is_untouched(file(info.Env())));
+  // (folder): true, a version, or undefined if the name leads nowhere.
+  Napi::Value look_in(const Napi::CallbackInfo& info) {
+    Napi::Env env = info.Env();
+    const JournalLook look = unwrap(env, witness_.look(file(env), *to_folder(info[0], "folder")));
+    if (look.is_known) return Napi::Boolean::New(env, true);
+    return look.version ? from_version(env, *look.version) : env.Undefined();
   }
-  void confirm(const Napi::CallbackInfo&) { witness_.confirm(); }
   // (offset, the most bytes, or undefined)
   Napi::Value read(const Napi::CallbackInfo& info) {
     uint64_t offset = to_size(info[0], "the offset");
@@ -59,6 +73,7 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
                                                  : from.read_some(offset, to_size(info[1], "how many")));
     return Napi::Buffer<char>::Copy(info.Env(), bytes.data(), bytes.size());
   }
+  void know(const Napi::CallbackInfo&) { witness_.know(); }
   // (offset, text, folder, lock, true for the last commit, name of the copy, number for the lock's
   // file): the version of the file, or a promise of it if a device must be waited for. Runs under
   // the lock. Writes and shows the number, and for the last commit releases the lock, once the text is
@@ -73,21 +88,37 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
     bool is_last = to_bool(info[4], "whether it is the last");
     std::string copy = to_string(info[5], "the name of the copy");
     uint64_t number = to_size(info[6], "the number");
-    auto append = [=, file = file_]() -> Result<FileVersion> {
-      if (Result<Done> done = lock->check(); !done.ok()) return done.error();
-      if (Result<Done> done = file->append(*folder, offset, text); !done.ok()) return done.error();
-      Result<FileVersion> version = file->version();
-      if (!version.ok()) return version;
+    auto append = [=, file = file_](FileVersion* version) -> Result<Done> {
+      const KnownNames names = lock->names();
+      if (!names)
+        if (Result<Done> done = lock->check(); !done.ok()) return done;
+      if (Result<Done> done = file->append(*folder, offset, text, names); !done.ok()) return done;
+      if (version != nullptr) {
+        Result<FileVersion> now = file->version();
+        if (!now.ok()) return now.error();
+        *version = now.value();
+      }
       // They guard against rare events, so a full disk does not matter.
-      if (!file->append_to_copy(*folder, copy, offset, text)) (void)file->copy_to(*folder, copy, kMostBytes);
+      if (!file->append_to_copy(*folder, copy, offset, text, names))
+        (void)file->copy_to(*folder, copy, kMostBytes);
       lock->set_number(number);
       file->show(number);
       if (is_last) lock->release();
+      return Done{};
+    };
+    witness_.forget();
+    // Switching to another thread and back takes longer.
+    if (folder->in_memory()) {
+      const int64_t from_ns = file_time_ns();
+      unwrap(env, append(nullptr));
+      return from_version(env, witness_.note_own(*file_, offset + text.size(), from_ns));
+    }
+    auto append_and_look = [append = std::move(append)]() -> Result<FileVersion> {
+      FileVersion version{};
+      if (Result<Done> done = append(&version); !done.ok()) return done.error();
       return version;
     };
-    // Switching to another thread and back takes longer.
-    if (folder->in_memory()) return from_version(env, unwrap(env, append()));
-    return run_async<FileVersion>(env, std::move(append), [](Napi::Env env, FileVersion version) {
+    return run_async<FileVersion>(env, std::move(append_and_look), [](Napi::Env env, FileVersion version) {
       return from_version(env, version);
     });
   }
@@ -131,6 +162,12 @@ Napi::Value merge_lines_binding(const Napi::CallbackInfo& info) {
 }
 
 }  // namespace
+
+const JournalFile& to_journal(const Napi::Value& value) { return JournalObject::of(value).opened(); }
+
+FileVersion note_version(const Napi::Value& journal, const FileVersion& version) {
+  return JournalObject::of(journal).note(version);
+}
 
 Napi::Value make_journal(Napi::Env env, JournalFile file) {
   return JournalObject::make(env, std::move(file));

@@ -10,6 +10,10 @@ namespace numalign::addon {
 
 // The JavaScript object of an open journal.
 Napi::Value make_journal(Napi::Env env, JournalFile file);
+// The file of such an object, while that is open.
+const JournalFile& to_journal(const Napi::Value& value);
+// See JournalWitness::note().
+FileVersion note_version(const Napi::Value& journal, const FileVersion& version);
 // A text that differs for every version of a file: its inode, size and modification time.
 Napi::Value from_version(Napi::Env env, const FileVersion& version);
 

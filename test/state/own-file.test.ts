@@ -3,6 +3,7 @@
 import { crc32 } from 'node:zlib';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { PodAssignment } from '../../lib/account/pod-assignment.js';
+import { NumalignError } from '../../lib/base/errors.js';
 import type { NativeFolder } from '../../lib/base/native-files.js';
 import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';
 import { CpuSet } from '../../lib/machine/cpu-set.js';
@@ -37,13 +38,23 @@ const lock = () => ({
   writeAt: (at: number, text: string) =>
     step('append', () => (bytes = Buffer.concat([bytes.subarray(0, at), Buffer.from(text)]))),
   cut: (size: number) => step('cut', () => (bytes = bytes.subarray(0, size))),
-  size: () => bytes.length,
+  append: (at: number, lines: string, last: string, before: number, generation: number) => {
+    if (bytes.length !== at + last.length) return undefined;
+    step('append', () => (bytes = Buffer.concat([bytes.subarray(0, at), Buffer.from(`${lines}${last}`)])));
+    expect(before).toBe(crc32(bytes.subarray(0, at)));
+    const checksum = crc32(lines, before);
+    seal = [crc32(last, checksum), generation];
+    if (failing[0] === 'seal') throw failing.shift() && noLock;
+    return checksum;
+  },
   seal: (...shown: typeof seal) => {
     seal = shown;
   },
   isCurrent: () => isCurrent,
   close: () => void closed++,
 });
+
+const noLock = new NumalignError('ERR_SYSCALL', 'no lock', { syscall: 'fcntl', errno: 37 });
 
 const header = (generation: number, more: Partial<Header> = {}): Header => ({
   ...{ bootId: 'this', generation, settings: DEFAULT_SETTINGS },
@@ -183,6 +194,19 @@ describe('a file that claims', () => {
       generation: 4,
     });
     expect(does(() => owner.write(header(5), [], []))).toMatchObject({ steps: [] });
+  });
+
+  it('is written whole next time if its seal is refused', () => {
+    const { owner, two, does } = newOwner();
+    failing = ['seal'];
+    steps = [];
+    expect(thrownBy(() => owner.write(header(3), [two], []))).toBe(noLock);
+    expect(steps).toEqual(['append', 'append', 'cut']);
+    expect(does(() => owner.write(header(4), [], []))).toMatchObject({ steps: ['write'], says: ['1'] });
+    failing = ['seal'];
+    expect(does(() => owner.write(header(5), [], ['1']))).toMatchObject({
+      ...{ steps: ['append', 'append', 'cut', 'write'], says: [], failed: false },
+    });
   });
 
   it('is written whole as it was if it cannot be written whole', () => {

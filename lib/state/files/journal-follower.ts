@@ -23,8 +23,8 @@ import {
 // Takes milliseconds to read.
 const LONG = 1 << 16;
 
-// Takes less time to read than a decision.
-const FEW_LINES = 1 << 14;
+/** So many bytes of lines take less time to read than a decision. */
+export const FEW_LINES = 1 << 14;
 
 // Longer than any head.
 const HEAD_BYTES = 4096;
@@ -37,8 +37,6 @@ export class JournalFollower {
   // The last good state and the version of the file at that time.
   #good: GoodState | undefined;
   #version: string | undefined;
-  // False just after a change, when only a look at the name is certain.
-  #isQuiet = false;
   // The first read of a long file, while it runs.
   #preparing: Promise<void> | undefined;
   // The state after a line that this process is appending to `good`.
@@ -79,34 +77,37 @@ export class JournalFollower {
    * another file.
    */
   get isAlmostKnown(): boolean {
-    const now = this.#good && this.folder.version(STATE_FILE);
-    if (now === this.#version) return now !== undefined;
-    if (now === undefined || inodeOf(now) !== inodeOf(this.#version!)) return false;
-    return sizeOf(now) - this.#good!.place.end < FEW_LINES;
+    const now = this.#good && this.#versionNow();
+    if (!this.#good || now === undefined || inodeOf(now) !== inodeOf(this.#version!)) return false;
+    return sizeOf(now) < this.#good.place.end + FEW_LINES;
   }
 
   /**
-   * Reads the current state. Returns the same object if nothing changed.
+   * Reads the current state. Returns the same object if nothing changed. `known`: the version that the
+   * name leads to, if that was looked at.
    * @throws ERR_STATE_VERSION, and ERR_SYSCALL if the file cannot be read for reasons outside the
    *   file
    */
-  look(): FoundState {
-    if (this.#good && this.#isQuiet && this.#journal?.isUntouched()) return this.#good;
-    const version = this.folder.version(STATE_FILE);
+  look(known?: string): FoundState {
+    const version = known ?? this.#versionNow();
     if (version === undefined) {
       this.forget(this.#highest);
       return { kind: 'missing' };
     }
-    if (this.#good && version === this.#version) {
-      if (this.#isQuiet) this.#journal?.confirm();
-      this.#isQuiet = true;
-      return this.#good;
-    }
+    if (this.#good && version === this.#version) return this.#good;
     const own = this.#ownAppend(version);
     if (own) return own;
     const good = this.#good && this.#journal && this.#follow(this.#good, this.#journal, version);
     if (good && !good.place.hasTail) return this.#note(good, version);
     return this.#readWhole();
+  }
+
+  #versionNow(): string | undefined {
+    if (!this.#good) return this.folder.version(STATE_FILE);
+    const found = this.#journal!.lookIn(this.folder);
+    if (found === true) return this.#version;
+    if (found === this.#version) this.#journal!.know();
+    return found;
   }
 
   /**
@@ -147,7 +148,6 @@ export class JournalFollower {
   #note(good: GoodState, version: string, isShown = false): GoodState {
     this.#good = good;
     this.#version = version;
-    this.#isQuiet = false;
     this.raise(good.checkpoint.generation);
     if (!isShown) this.#journal?.show(this.#highest);
     return good;
@@ -187,28 +187,36 @@ export class JournalFollower {
 
   /**
    * Appends a line to `good` with `write`, which returns the version of the file with that line. It is
-   * not read again, unless the follower moves on meanwhile.
+   * not read again, unless the follower moves on meanwhile. Returns undefined if that is done at once.
    */
-  async append(
+  append(
     good: GoodState,
     checkpoint: Checkpoint,
     { line, seal }: SealedText,
     write: (file: NativeJournal, at: number) => string | Promise<string>,
-  ): Promise<void> {
+  ): Promise<void> | undefined {
     const end = good.place.end + Buffer.byteLength(line);
     const place = { end, seal, snapshot: good.place.snapshot, hasTail: false };
     const next: GoodState = { kind: 'good', checkpoint, place };
     this.#appended = { good, next };
-    try {
-      const version = await write(this.#journal!, good.place.end);
-      if (this.#good === good) this.#note(next, version, true);
-    } catch (error) {
+    const settle = (version?: string) => {
+      if (version !== undefined && this.#good === good) this.#note(next, version, true);
       // The line in the file may be another process's.
-      if (this.#good === next) this.#forgetFile();
-      throw error;
-    } finally {
+      if (version === undefined && this.#good === next) this.#forgetFile();
       // The next append may have begun: the last one releases the lock before it resolves.
       if (this.#appended?.next === next) this.#appended = undefined;
+    };
+    const fail = (error: unknown): never => {
+      settle();
+      throw error;
+    };
+    try {
+      const version = write(this.#journal!, good.place.end);
+      if (typeof version !== 'string') return version.then(settle, fail);
+      settle(version);
+      return undefined;
+    } catch (error) {
+      return fail(error);
     }
   }
 

@@ -99,10 +99,12 @@ export function sealParts(
  * The JSON of an object with `members`, then `texts`, whose values are JSON already, then `others`.
  */
 export function textOfMembers(members: object, texts: Readonly<Record<string, string>>, others = {}): string {
-  const before = JSON.stringify(members).slice(1, -1);
-  const between = Object.entries(texts).map(([member, text]) => `"${member}":${text}`);
+  let text = JSON.stringify(members).slice(0, -1);
+  const add = (part: string) => (text += text === '{' ? part : `,${part}`);
+  for (const member of Object.keys(texts)) add(`"${member}":${texts[member]}`);
   const after = JSON.stringify(others).slice(1, -1);
-  return `{${[before, ...between, after].filter((part) => part !== '').join(',')}}`;
+  if (after !== '') add(after);
+  return `${text}}`;
 }
 
 /** Members of a line or file that belong to the seal, not to the contents. */

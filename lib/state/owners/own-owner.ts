@@ -2,6 +2,7 @@
 import { isHeldBy } from '../../account/assignments.js';
 import type { KubeletRecord } from '../../account/kubelet-record.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
+import { isNumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder, NativeOwner } from '../../base/native-files.js';
 import { lockRange } from '../files/owner-locks.js';
@@ -42,7 +43,7 @@ export class OwnOwner {
   #pods = new Map<string, PodAssignment>();
   #kubelet: KubeletRecord | null = null;
   // The claim lines of the pods; encoding a long file again takes long.
-  readonly #claims = new WeakMap<PodAssignment, string>();
+  #claims = new Map<string, { readonly pod: PodAssignment; readonly line: string }>();
   // The length of the file, its length when last written whole, and its number of lines.
   #bytes = 0;
   #wholeBytes = 0;
@@ -83,7 +84,9 @@ export class OwnOwner {
   // The bytes of the whole file. Counts them as written.
   #whole(): Buffer {
     const { file } = this;
-    const claims = file.pods.map((pod) => this.#claims.get(pod) ?? this.#claimLine(file.generation, pod));
+    const known = this.#claims;
+    this.#claims = new Map();
+    const claims = file.pods.map((pod) => this.#claimLine(file.generation, pod, known));
     const lines = linesWithClaims(file, claims);
     const bytes = bytesOf(lines);
     this.#bytes = bytes.length;
@@ -93,9 +96,10 @@ export class OwnOwner {
     return bytes;
   }
 
-  #claimLine(generation: number, pod: PodAssignment): string {
-    const line = claimLine(generation, pod);
-    this.#claims.set(pod, line);
+  #claimLine(generation: number, pod: PodAssignment, among = this.#claims): string {
+    const known = among.get(pod.uid);
+    const line = known?.pod === pod ? known.line : claimLine(generation, pod);
+    this.#claims.set(pod.uid, { pod, line });
     return line;
   }
 
@@ -149,49 +153,50 @@ export class OwnOwner {
     const isDue =
       newClaims.length > 0 && this.#bytes > Math.max(LEAST_TO_REWRITE, MOST_GROWTH * this.#wholeBytes);
     const change = { header, newClaims, droppedUids };
-    if (this.#isTorn || isDue || this.#lock.size() !== this.#bytes || header.bootId !== this.#header.bootId)
-      this.#writeWhole(change);
-    else this.#appendOrShorten(lines, change);
+    const canGrow = !this.#isTorn && !isDue && header.bootId === this.#header.bootId;
+    if (canGrow && this.#grow(lines, change)) this.#note(change);
+    else this.#writeWhole(change);
   }
 
-  #appendOrShorten(lines: readonly string[], change: Change): void {
+  // A file with fewer claims fits on a full disk.
+  #grow(lines: readonly string[], { newClaims }: Change): boolean {
     try {
-      this.#append(lines);
+      return this.#append(lines);
     } catch (error) {
-      if (change.newClaims.length > 0) throw error;
-      // A file with fewer claims fits on a full disk.
-      this.#writeWhole(change);
-      return;
+      if (newClaims.length > 0) throw error;
+      return false;
     }
-    this.#note(change);
   }
 
   #note({ header, newClaims, droppedUids }: Change): void {
     this.#header = header;
-    for (const uid of droppedUids) this.#pods.delete(uid);
+    for (const uid of droppedUids) {
+      this.#pods.delete(uid);
+      this.#claims.delete(uid);
+    }
     for (const pod of newClaims) this.#pods.set(pod.uid, pod);
   }
 
-  #append(lines: readonly string[]): void {
+  // False if other programs have changed the file.
+  #append(lines: readonly string[]): boolean {
     const count = this.#lines + lines.length;
     const text = lines.join('');
     const at = this.#bytes - END_LENGTH;
     try {
-      this.#lock.writeAt(at, `${text}${endLine(count)}`);
+      const checksum = this.#lock.append(at, text, endLine(count), this.#checksum, this.since);
+      if (checksum === undefined) return false;
+      this.#checksum = checksum;
     } catch (error) {
       // The old lines fitted before, so they fit again.
       this.#isTorn = true;
       this.#lock.writeAt(at, endLine(this.#lines));
       this.#lock.cut(this.#bytes);
-      this.#isTorn = false;
+      this.#isTorn = isNumalignError(error, 'ERR_SYSCALL') && error.syscall === 'fcntl';
       throw error;
     }
     this.#bytes += Buffer.byteLength(text);
     this.#lines = count;
-    this.#checksum = native.crc32(text, this.#checksum);
-    this.#isTorn = true;
-    this.#seal();
-    this.#isTorn = false;
+    return true;
   }
 
   #writeWhole(change: Change, kubelet = this.#kubelet): void {

@@ -15,6 +15,7 @@
 #include <optional>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "core/crc32.h"
 #include "core/task_files.h"
@@ -218,12 +219,22 @@ Result<bool> is_locked_elsewhere(int fd, LockRange range) {
 }
 
 // The new seal comes first, so that the file always has one.
-Result<Done> seal(int fd, uint32_t checksum, uint64_t generation) {
+Result<Done> seal(int fd, uint32_t checksum, uint64_t generation, LockRange* last) {
   const LockRange range = {kSeals.start + checksum, 1 + static_cast<int64_t>(generation)};
+  LockRange unknown;
+  LockRange& known = last != nullptr ? *last : unknown;
+  const LockRange before = std::exchange(known, {});
+  const bool is_apart =
+      before.start + before.length <= range.start || range.start + range.length <= before.start;
   Result<bool> locked = lock_bytes(fd, range, F_RDLCK, false);
-  if (locked.ok() && checksum > 0) locked = lock_bytes(fd, {kSeals.start, checksum}, F_UNLCK, false);
-  if (locked.ok()) locked = lock_bytes(fd, {range.start + range.length, 0}, F_UNLCK, false);
+  if (before.length > 0 && is_apart) {
+    if (locked.ok()) locked = lock_bytes(fd, before, F_UNLCK, false);
+  } else {
+    if (locked.ok() && checksum > 0) locked = lock_bytes(fd, {kSeals.start, checksum}, F_UNLCK, false);
+    if (locked.ok()) locked = lock_bytes(fd, {range.start + range.length, 0}, F_UNLCK, false);
+  }
   if (!locked.ok()) return locked.error();
+  known = range;
   return Done{};
 }
 
@@ -255,6 +266,10 @@ Result<Done> HeldLock::check() const {
       "fcntl",
       "the file " + file_->name_ + " in " + file_->folder_->path() + " was removed while it was locked",
       ESTALE);
+}
+
+KnownNames HeldLock::names() const {
+  return names_ && file_->folder_->changed_ns() == names_ ? names_ : std::nullopt;
 }
 
 void HeldLock::sign() {
@@ -318,7 +333,7 @@ void LockTurn::end() {
 }
 
 // Closes a descriptor after an error, with whatever it has locked.
-Result<std::optional<HeldLock>> LockFile::try_lock(bool past_turnstile) {
+Result<std::optional<HeldLock>> LockFile::attempt(bool past_turnstile, bool checks) {
   const bool has_turn = steps_left_ > 0;
   const bool passes = past_turnstile || has_turn;
   for (;;) {
@@ -328,10 +343,12 @@ Result<std::optional<HeldLock>> LockFile::try_lock(bool past_turnstile) {
     const int fd = file.fd.get();
     Result<bool> locked = passes ? lock_bytes(fd, kLockByte, F_WRLCK, false) : lock_if_free(fd);
     if (!locked.ok()) return lock_error(locked.error());
-    if (!leads_to(file.inode)) continue;
+    if (checks && !leads_to(file.inode)) continue;
     if (locked.value()) {
       if (has_turn) steps_left_--;
-      return std::optional(hold(std::move(file)));
+      HeldLock held = hold(std::move(file));
+      if (checks) held.sign();
+      return std::optional(std::move(held));
     }
     keep(std::move(file));
     return std::optional<HeldLock>();
@@ -364,7 +381,9 @@ Result<HeldLock> LockFile::wait(LockTurn& turn, const OnNext& on_next) {
       turn.file_ = shared_from_this();
       steps_left_ = turn.limits_.steps - 1;
     }
-    return hold(std::move(file));
+    HeldLock held = hold(std::move(file));
+    held.sign();
+    return held;
   }
 }
 
@@ -395,9 +414,7 @@ Result<Done> LockFile::enter(LockTurn& turn, const OnNext& on_next) {
 
 HeldLock LockFile::hold(LockDescriptor file) {
   is_held_ = true;
-  HeldLock held(shared_from_this(), std::move(file));
-  held.sign();
-  return held;
+  return HeldLock(shared_from_this(), std::move(file));
 }
 
 Error LockFile::lock_error(const Error& error) const {
@@ -478,11 +495,20 @@ Result<uint64_t> LockQueue::wait(Deliver deliver, LockFile::OnNext on_next) {
   return request;
 }
 
-Result<std::optional<HeldLock>> LockQueue::try_lock(bool past_turnstile) {
+template <class Attempt>
+Result<std::optional<HeldLock>> LockQueue::in_turn(Attempt attempt) {
   const bool had_turn = state_->file->steps_left() > 0;
-  Result<std::optional<HeldLock>> lock = state_->file->try_lock(past_turnstile);
+  Result<std::optional<HeldLock>> lock = attempt(*state_->file);
   if (had_turn && state_->file->steps_left() <= 0) end_turn();
   return lock;
+}
+
+Result<std::optional<HeldLock>> LockQueue::try_lock(bool past_turnstile) {
+  return in_turn([&](LockFile& file) { return file.try_lock(past_turnstile); });
+}
+
+Result<std::optional<HeldLock>> LockQueue::try_lock_unchecked() {
+  return in_turn([](LockFile& file) { return file.try_lock_unchecked(); });
 }
 
 void LockQueue::end_turn() {

@@ -45,8 +45,9 @@ Result<bool> is_locked_elsewhere(int fd, LockRange range = {});
 
 // Locks a byte range that shows the checksum of what a locked file says, and a generation. Other
 // programs can put an earlier text back, but not its seal. /proc/locks shows it as a shared lock from
-// 2^62 + checksum on, of 1 + generation bytes.
-Result<Done> seal(int fd, uint32_t checksum, uint64_t generation);
+// 2^62 + checksum on, of 1 + generation bytes. `last`: the range of the seal before, if it is known; gets
+// that of this one.
+Result<Done> seal(int fd, uint32_t checksum, uint64_t generation, LockRange* last = nullptr);
 
 // The checksum that a file's seal shows; nullopt without a seal.
 Result<std::optional<uint32_t>> sealed_checksum(int fd);
@@ -62,6 +63,9 @@ uint64_t shown_generation(int fd, uint64_t least);
 bool is_file_of(const Folder& folder, const std::string& name, int fd);
 
 class LockFile;
+
+// A time of a folder's last change, see Folder::changed_ns().
+using KnownNames = std::optional<int64_t>;
 
 // An open lock file. Two holders never share an open file description, because both would have its
 // locks. `forks`: identifies the process, among those that forked from one another, that opened it.
@@ -116,14 +120,23 @@ class HeldLock {
     file_ = std::move(other.file_);
     open_ = std::move(other.open_);
     number_ = other.number_;
+    names_ = other.names_;
     return *this;
   }
   ~HeldLock() { release(); }
   // ESTALE if the file was removed or replaced meanwhile: another process may hold the lock of the
   // new one.
   Result<Done> check() const;
-  // The number in the file; 0 if there is none.
+  // Reads the number, and writes this process into the file as the holder.
+  void sign();
+  // The number in the file; 0 if there is none, or before sign().
   uint64_t number() const { return number_; }
+  uint64_t inode() const { return open_.inode; }
+  // The holder has seen where names in the folder lead, with this time of its last change, and each change
+  // since has another time.
+  void note_names(int64_t changed_ns) { names_ = changed_ns; }
+  // That time, if no name has changed since; else nullopt.
+  KnownNames names() const;
   // Writes another number. On a full disk, the file keeps the number before, which does no harm.
   void set_number(uint64_t number);
   // Leaves the file open for the next holder in this process. In a forked child, closes only the
@@ -134,12 +147,11 @@ class HeldLock {
   friend class LockFile;
   HeldLock(std::shared_ptr<LockFile> file, LockDescriptor open)
       : file_(std::move(file)), open_(std::move(open)) {}
-  // Reads the number, and writes this process into the file as the holder.
-  void sign();
 
   std::shared_ptr<LockFile> file_;
   LockDescriptor open_;
   uint64_t number_ = 0;
+  KnownNames names_;
 };
 
 // The number in the lock file of this name, read without the lock; 0 if there is none or it cannot
@@ -156,7 +168,11 @@ class LockFile : public std::enable_shared_from_this<LockFile> {
 
   // Takes the lock if it is free, and no other process waits or has its turn, unless this one has.
   // With `past_turnstile`, even then: a stopped process would keep all others from a free lock.
-  Result<std::optional<HeldLock>> try_lock(bool past_turnstile = false);
+  Result<std::optional<HeldLock>> try_lock(bool past_turnstile = false) {
+    return attempt(past_turnstile, true);
+  }
+  // The same, but leaves check() and sign() of the lock to the caller.
+  Result<std::optional<HeldLock>> try_lock_unchecked() { return attempt(false, false); }
   // How often this process may still take the lock in its turn.
   int steps_left() const { return steps_left_; }
   bool is_held() const { return is_held_; }
@@ -172,6 +188,7 @@ class LockFile : public std::enable_shared_from_this<LockFile> {
   friend class HeldLock;
   friend class LockTurn;
 
+  Result<std::optional<HeldLock>> attempt(bool past_turnstile, bool checks);
   // Enters the line, and waits there for the turn.
   Result<Done> enter(LockTurn& turn, const OnNext& on_next);
   Result<LockDescriptor> open_another() const;
@@ -212,6 +229,8 @@ class LockQueue {
   bool give_up(uint64_t request);
   // As try_lock() of the file. The last step of a turn ends it, so that the next process gets ready.
   Result<std::optional<HeldLock>> try_lock(bool past_turnstile = false);
+  // As try_lock_unchecked() of the file.
+  Result<std::optional<HeldLock>> try_lock_unchecked();
 
  private:
   struct Request {
@@ -221,6 +240,8 @@ class LockQueue {
   };
   struct State;
   void end_turn();
+  template <class Attempt>
+  Result<std::optional<HeldLock>> in_turn(Attempt attempt);
   static void run(std::shared_ptr<State> state);
   std::shared_ptr<State> state_;
 };

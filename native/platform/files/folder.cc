@@ -19,6 +19,9 @@ constexpr int kMakeAttempts = 1000;
 // For this many attempts, a folder beside counts as one that its maker is about to rename.
 constexpr int kMakerAttempts = 10;
 constexpr int kMakePauseUs = 2000;
+constexpr int64_t kSecondNs = 1'000'000'000;
+
+int64_t to_ns(const struct timespec& time) { return time.tv_sec * kSecondNs + time.tv_nsec; }
 
 // renameat2(2) with RENAME_NOREPLACE, for which musl has no function.
 int rename_to_free(int from_folder, const std::string& from, int to_folder, const std::string& to) {
@@ -92,7 +95,15 @@ Result<Done> make_folder(int parent, const std::string& name, const std::string&
 }  // namespace
 
 FileVersion version_of(const struct stat& s) {
-  return {s.st_ino, static_cast<uint64_t>(s.st_size), s.st_mtim.tv_sec * 1'000'000'000LL + s.st_mtim.tv_nsec};
+  return {s.st_ino, static_cast<uint64_t>(s.st_size), to_ns(s.st_mtim)};
+}
+
+int64_t changed_ns_of(const struct stat& s) { return to_ns(s.st_ctim); }
+
+int64_t file_time_ns() {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return to_ns(now);
 }
 
 Error Folder::error(const char* syscall, const std::string& what) const {
@@ -152,6 +163,18 @@ Result<std::string> Folder::identity() const {
     return error("fstat", "cannot look at the folder");
   }
   return std::to_string(identity_.device) + ":" + std::to_string(identity_.inode);
+}
+
+// On disk, some file systems count whole seconds.
+std::optional<int64_t> Folder::time_step_ns() const {
+  if (!is_local()) return std::nullopt;
+  return in_memory() ? 1 : kSecondNs;
+}
+
+std::optional<int64_t> Folder::changed_ns() const {
+  struct stat s;
+  if (fstat(fd_.get(), &s) != 0) return std::nullopt;
+  return changed_ns_of(s);
 }
 
 bool Folder::is(const struct stat& s) const {

@@ -35,6 +35,10 @@ struct FileVersion {
 };
 
 FileVersion version_of(const struct stat& s);
+// When the file's bytes, names or metadata changed last. No program can set it.
+int64_t changed_ns_of(const struct stat& s);
+// The clock of such times.
+int64_t file_time_ns();
 
 // The bytes of a file, and the facts of fstat(2) about its inode.
 struct FoundFile {
@@ -77,6 +81,14 @@ class Folder {
   Result<FolderOwner> owner() const;
   // Device and inode: unique while this folder is open.
   Result<std::string> identity() const;
+  // The inode; 0 once the folder is closed.
+  uint64_t open_inode() const { return fd_.valid() ? identity_.inode : 0; }
+  // How long times of changes here stay the same. A later change may have the same time as one within this
+  // step before it. nullopt if times do not show all changes.
+  std::optional<int64_t> time_step_ns() const;
+  // See changed_ns_of(): each change of a name in the folder, and of its own name. nullopt if that cannot be
+  // told.
+  std::optional<int64_t> changed_ns() const;
   // True if this is the folder that stat(2) has looked at.
   bool is(const struct stat& s) const;
   // True while `path` still leads here; false once the folder was removed or replaced.

@@ -6,26 +6,6 @@
 #include <unistd.h>
 
 namespace numalign {
-namespace {
-
-constexpr int64_t kSecondNs = 1'000'000'000;
-
-int64_t to_ns(const struct timespec& time) { return time.tv_sec * kSecondNs + time.tv_nsec; }
-
-// The clock of file systems.
-int64_t file_time_ns() {
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  return to_ns(now);
-}
-
-// On disk, some file systems count whole seconds.
-std::optional<int64_t> time_step_of(const Folder& folder) {
-  if (!folder.is_local()) return std::nullopt;
-  return folder.in_memory() ? 1 : kSecondNs;
-}
-
-}  // namespace
 
 Error JournalFile::error(const char* syscall, const char* what) const {
   return syscall_error(syscall, std::string("cannot ") + what + " " + path_);
@@ -37,7 +17,7 @@ Result<std::optional<JournalFile>> JournalFile::open(const Folder& folder, const
   if (!fd.ok() && fd.error().errno_value == ENOENT) return std::optional<JournalFile>();
   if (!fd.ok()) return fd.error();
   return std::optional<JournalFile>(JournalFile(std::move(fd).value(), {s.st_dev, s.st_ino},
-                                                time_step_of(folder), name, folder.path() + "/" + name));
+                                                folder.time_step_ns(), name, folder.path() + "/" + name));
 }
 
 Result<FileVersion> JournalFile::version() const {
@@ -49,7 +29,7 @@ Result<FileVersion> JournalFile::version() const {
 Result<FileStamp> JournalFile::stamp() const {
   struct stat s;
   if (fstat(fd_.get(), &s) != 0) return error("fstat", "look at");
-  return FileStamp{version_of(s), static_cast<uint64_t>(s.st_nlink), to_ns(s.st_ctim)};
+  return FileStamp{version_of(s), static_cast<uint64_t>(s.st_nlink), changed_ns_of(s)};
 }
 
 bool JournalWitness::is_untouched(const JournalFile& file) {
@@ -62,6 +42,36 @@ bool JournalWitness::is_untouched(const JournalFile& file) {
   confirmed_.reset();
   if (stamp.value().changed_ns + *file.time_step_ns() <= before) found_ = stamp.value();
   return false;
+}
+
+Result<JournalLook> JournalWitness::look(const JournalFile& file, const Folder& folder) {
+  // Just after a change, only a look at the name is certain.
+  if (known_ && is_untouched(file)) return JournalLook{known_, true};
+  const Result<std::optional<FileVersion>> version = folder.version(file.name());
+  if (!version.ok()) return version.error();
+  const bool was_known = known_.has_value();
+  seen_ = version.value() ? std::optional(note(*version.value())) : std::nullopt;
+  if (!seen_) known_.reset();
+  if (was_known && known_) confirm();
+  return JournalLook{seen_, known_.has_value()};
+}
+
+FileVersion JournalWitness::note(const FileVersion& version) {
+  const bool is_own = own_ && own_->version.inode == version.inode && own_->version.size == version.size &&
+                      own_->from_ns <= version.modified_ns && version.modified_ns <= own_->to_ns;
+  const FileVersion noted = is_own ? own_->version : version;
+  if (known_ != noted) known_.reset();
+  return noted;
+}
+
+FileVersion JournalWitness::note_own(const JournalFile& file, uint64_t size, int64_t from_ns) {
+  struct timespec now;
+  // For files that were looked at, newer kernels do not take the coarse clock.
+  clock_gettime(CLOCK_REALTIME, &now);
+  const int64_t to_ns = int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  own_ = OwnVersion{{file.inode(), size, to_ns}, from_ns, to_ns};
+  known_.reset();
+  return own_->version;
 }
 
 Result<std::string> JournalFile::read_some(uint64_t offset, size_t most) const {
@@ -107,9 +117,10 @@ Result<Done> JournalFile::open_end(const Folder& folder) {
   return Done{};
 }
 
-Result<Done> JournalFile::append(const Folder& folder, uint64_t offset, std::string_view bytes) {
+Result<Done> JournalFile::append(const Folder& folder, uint64_t offset, std::string_view bytes,
+                                 KnownNames names) {
   if (Result<Done> opened = open_end(folder); !opened.ok()) return opened;
-  Result<FileVersion> now = named(folder);
+  Result<FileVersion> now = names ? version() : named(folder);
   if (!now.ok()) return now.error();
   errno = ESTALE;
   if (now.value().size != offset) return error("open", "append to");
@@ -123,17 +134,26 @@ Result<Done> JournalFile::append(const Folder& folder, uint64_t offset, std::str
 }
 
 bool JournalFile::append_to_copy(const Folder& folder, const std::string& name, uint64_t offset,
-                                 std::string_view bytes) {
-  Result<std::optional<FileVersion>> found = folder.version(name);
-  if (!found.ok() || !found.value() || found.value()->size != offset) return false;
-  if (!copy_.valid() || copy_inode_ != found.value()->inode) {
-    struct stat s;
-    Result<UniqueFd> copy = folder.open_to_change(name, &s);
-    if (!copy.ok() || static_cast<uint64_t>(s.st_size) != offset) return false;
-    copy_ = std::move(copy).value();
-    copy_inode_ = s.st_ino;
+                                 std::string_view bytes, KnownNames names) {
+  // Who has committed between has also made the file longer.
+  const bool is_as_left = names && copy_names_ == names && copy_end_ == offset;
+  copy_end_.reset();
+  if (!is_as_left) {
+    Result<std::optional<FileVersion>> found = folder.version(name);
+    if (!found.ok() || !found.value() || found.value()->size != offset) return false;
+    if (!copy_.valid() || copy_inode_ != found.value()->inode) {
+      struct stat s;
+      Result<UniqueFd> copy = folder.open_to_change(name, &s);
+      if (!copy.ok() || static_cast<uint64_t>(s.st_size) != offset) return false;
+      copy_ = std::move(copy).value();
+      copy_inode_ = s.st_ino;
+    }
+    copy_names_ = names;
   }
-  if (write_at(copy_.get(), offset, bytes).ok()) return true;
+  if (write_at(copy_.get(), offset, bytes).ok()) {
+    copy_end_ = offset + bytes.size();
+    return true;
+  }
   (void)numalign::cut(copy_.get(), offset);
   return false;
 }

@@ -66,6 +66,19 @@ Result<OwnerSurvey> survey_owners(const Folder& folder, size_t limit, std::optio
   return survey;
 }
 
+Result<std::optional<uint32_t>> append_sealed(int fd, const OwnerLines& lines, LockRange* last_seal) {
+  const Result<uint64_t> size = size_of(fd);
+  if (!size.ok()) return size.error();
+  if (size.value() != lines.at + lines.last.size()) return std::optional<uint32_t>();
+  std::string text(lines.lines);
+  text += lines.last;
+  if (Result<Done> written = write_at(fd, lines.at, text); !written.ok()) return written.error();
+  const uint32_t checksum = crc32(lines.lines, lines.before);
+  Result<Done> sealed = seal(fd, crc32(lines.last, checksum), lines.generation, last_seal);
+  if (!sealed.ok()) return sealed.error();
+  return std::optional(checksum);
+}
+
 Result<uint32_t> sum_of_files(const Folder& folder, const FileNames& files) {
   const Result<std::vector<std::string>> listed = names_of(folder, files);
   if (!listed.ok()) return listed.error();

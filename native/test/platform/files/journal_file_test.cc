@@ -252,6 +252,77 @@ TEST_F(JournalWitnessTest, DoesNotRelyOnTheTimeOfAChangeThatIsStillGoingOn) {
   EXPECT_FALSE(witness_.is_untouched(*file_));
 }
 
+TEST_F(JournalWitnessTest, FindsWhatTheNameLeadsToUntilTheCallerKnowsIt) {
+  const auto look = [&] { return witness_.look(*file_, *folder_).value(); };
+  EXPECT_FALSE(look().is_known);
+  EXPECT_EQ(look().version, file_->version().value());
+  witness_.know();
+  // By the file alone, too.
+  for (int i = 0; i < 3; i++) {
+    EXPECT_TRUE(look().is_known);
+    EXPECT_EQ(look().version, file_->version().value());
+    this->look();
+  }
+  std::ofstream(path(), std::ios::app) << "two\n";
+  EXPECT_FALSE(look().is_known);
+  EXPECT_FALSE(look().is_known);
+  EXPECT_EQ(look().version->size, 8u);
+  witness_.know();
+  EXPECT_TRUE(look().is_known);
+  std::filesystem::remove(path());
+  EXPECT_FALSE(look().version);
+  EXPECT_FALSE(look().is_known);
+}
+
+// The version of an earlier file, which another program has put back with its time.
+TEST_F(JournalWitnessTest, DoesNotKnowWhatTheCallerHasMovedOnFrom) {
+  const auto look = [&] { return witness_.look(*file_, *folder_).value(); };
+  const FileVersion before = *look().version;
+  struct stat s;
+  ASSERT_EQ(stat(path().c_str(), &s), 0);
+  const struct timespec times[2] = {{0, UTIME_OMIT}, s.st_mtim};
+  const std::function<void()> news[] = {
+      [&] {
+        witness_.note({before.inode, 8, 1});
+      },
+      [&] { witness_.forget(); },
+      [&] { (void)witness_.note_own(*file_, 8, file_time_ns()); },
+      [&] { (void)look(); },
+  };
+  for (const auto& learn : news) {
+    (void)look();
+    witness_.know();
+    EXPECT_TRUE(look().is_known);
+    std::ofstream(path(), std::ios::app) << "two\n";
+    learn();
+    std::filesystem::resize_file(path(), 4);
+    ASSERT_EQ(utimensat(AT_FDCWD, path().c_str(), times, 0), 0);
+    EXPECT_EQ(look().version, before);
+    EXPECT_FALSE(look().is_known);
+  }
+}
+
+TEST_F(JournalWitnessTest, TakesTheTimeOfItsOwnAppendForOneTime) {
+  const int64_t from = file_time_ns();
+  ASSERT_TRUE(file_->append(*folder_, 4, "two\n").ok());
+  const FileVersion own = witness_.note_own(*file_, 8, from);
+  EXPECT_EQ(own.size, 8u);
+  EXPECT_EQ(own.inode, file_->inode());
+  EXPECT_EQ(witness_.look(*file_, *folder_).value().version, own);
+  EXPECT_EQ(witness_.note(file_->version().value()), own);
+  // Whatever has another length, another time or another inode is something else.
+  for (FileVersion other : {FileVersion{own.inode, 9, own.modified_ns},
+                            {own.inode, 8, own.modified_ns + 1},
+                            {own.inode, 8, from - 1},
+                            {own.inode + 1, 8, own.modified_ns}})
+    EXPECT_EQ(witness_.note(other), other);
+  struct timespec now;
+  do clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  while (now.tv_sec * 1'000'000'000LL + now.tv_nsec <= own.modified_ns);
+  std::ofstream(path(), std::ios::in) << "six\n";
+  EXPECT_NE(witness_.look(*file_, *folder_).value().version, own);
+}
+
 TEST_F(JournalFileTest, IsNotReliedOnWhereItsFileSystemMayBeShared) {
   // Files of procfs have no times that mean anything.
   Folder folder = Folder::open("/proc/" + std::to_string(getpid()), {}).value();

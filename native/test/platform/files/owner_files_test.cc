@@ -78,6 +78,35 @@ TEST_F(OwnerFiles, AreNamedIfTheyMayAddToAState) {
   EXPECT_EQ(names(7), (Names{"changed", "ended", "unsealed"}));
 }
 
+TEST_F(OwnerFiles, GrowByLinesInPlaceOfTheLastAndAreSealedAgain) {
+  const UniqueFd file = own("living", "one\nend\n");
+  const auto text = [&] { return folder_.read("living", kLimit).value().value(); };
+  const auto is_sealed = [&] {
+    const UniqueFd look = std::move(folder_.open_to_look("living")).value();
+    return sealed_checksum(look.get()).value() == crc32(text());
+  };
+  LockRange last;
+  uint32_t checksum = crc32("one\n");
+  uint64_t at = 4;
+  // Lengths of seals reach over those of the seals before, or do not.
+  for (uint64_t generation :
+       {uint64_t{1}, uint64_t{1} << 40, uint64_t{5}, uint64_t{6}, uint64_t{1} << 50, uint64_t{7}}) {
+    const std::string line = std::to_string(generation) + "\n";
+    const auto appended = append_sealed(file.get(), {at, line, "END\n", checksum, generation}, &last).value();
+    ASSERT_TRUE(appended);
+    checksum = *appended;
+    at += line.size();
+    EXPECT_TRUE(text().ends_with(line + "END\n"));
+    EXPECT_EQ(crc32("END\n", checksum), crc32(text()));
+    EXPECT_TRUE(is_sealed()) << generation;
+  }
+  // Of another length, it is left alone.
+  ASSERT_TRUE(cut(file.get(), at).ok());
+  const std::string before = text();
+  EXPECT_FALSE(append_sealed(file.get(), {at, "new\n", "end\n", checksum, 8}, &last).value());
+  EXPECT_EQ(text(), before);
+}
+
 TEST_F(OwnerFiles, HaveASumOfTheirNamesAndInodes) {
   const auto sum = [&] { return sum_of_files(folder_, {}).value(); };
   EXPECT_EQ(sum(), 0u);
