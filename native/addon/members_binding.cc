@@ -112,6 +112,7 @@ ConfinementRequest to_confinement(const Fields& fields, Known known) {
       .only_narrow = fields.flag("onlyNarrow"),
       .dry_run = true,
       .unpinned = std::move(known.unpinned),
+      .listed = {},
   };
 }
 
@@ -174,8 +175,7 @@ Napi::Value plan_member_binding(const Napi::CallbackInfo& info) {
     const std::vector<MemberThread>& now = plan.request.known;
     found->threads.insert(found->threads.end(), now.begin(), now.end());
     plan.request.dry_run = false;
-    plan.request.seen = std::move(found->seen);
-    plan.request.seen_at = found->seen_at;
+    plan.request.listed = std::move(found->listed);
     kept = std::move(plan);
   }
   std::erase_if(found->places, [&](const CpuSet& place) { return !place.is_subset_of(granted); });

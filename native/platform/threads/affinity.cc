@@ -35,8 +35,6 @@ Result<bool> add_entries(int fd, const std::string& path, std::vector<pid_t>& th
   return size > 0;
 }
 
-std::atomic<uint64_t> changes = 0;
-
 void sort_once_each(std::vector<pid_t>& threads) {
   std::ranges::sort(threads);
   threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
@@ -92,14 +90,9 @@ Result<CpuSet> get_whole_mask(pid_t tid) {
 
 Result<Done> set_affinity(pid_t tid, const CpuSet& cpus) {
   std::span<const uint64_t> words = cpus.words();
-  if (syscall(SYS_sched_setaffinity, tid, words.size_bytes(), words.data()) != 0) {
-    return syscall_error("sched_setaffinity", "cannot move " + thread_name(tid));
-  }
-  changes++;
-  return Done{};
+  if (syscall(SYS_sched_setaffinity, tid, words.size_bytes(), words.data()) == 0) return Done{};
+  return syscall_error("sched_setaffinity", "cannot move " + thread_name(tid));
 }
-
-uint64_t mask_changes() { return changes; }
 
 bool is_thread_of(pid_t pid, pid_t tid) {
   // The kernel looks for the thread before it checks the right.

@@ -5,7 +5,6 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,10 +30,6 @@ Result<CpuSet> get_whole_mask(pid_t tid);
 // sched_setaffinity(2). The kernel silently clips `cpus` to the thread's cpuset, so read back.
 // EINVAL: nothing is left after clipping; EPERM: another user's thread; ESRCH: no such thread.
 Result<Done> set_affinity(pid_t tid, const CpuSet& cpus);
-
-// Grows with each mask that this process sets. While it stays, masks of its threads that were read
-// after it are as they were, unless another process or the kernel has changed them.
-uint64_t mask_changes();
 
 // True if a thread of the process has this id now: ids are reused, and root could move anyone's
 // threads.

@@ -18,15 +18,52 @@ class Confiner {
   explicit Confiner(const ConfinementRequest& request)
       : request_(request), known_(request.known, request.unpinned, request.grants, request.limit) {}
 
-  // Returns the mask that it had. REQUIRES: not called before with this thread. `known`: its mask;
-  // empty: unknown.
-  CpuSet look_at(pid_t tid, const CpuSet& known) {
-    const bool is_known = !known.empty();
-    Result<CpuSet> mask = is_known ? Result<CpuSet>(known) : get_affinity(tid);
+  // REQUIRES: not called before with this thread.
+  void look_at(pid_t tid) {
+    Result<CpuSet> mask = get_affinity(tid);
     // The thread has ended.
-    const bool is_there = is_known ? is_thread_of(request_.pid, tid) : mask.ok();
-    if (is_there && !mask.value().empty()) settle(tid, mask.value(), is_known);
-    return is_there ? std::move(mask).value() : CpuSet();
+    if (!mask.ok() || mask.value().empty()) return;
+    // A thread born of a confined one has its mask and no entry.
+    const MemberThread* entry = known_.find(tid, mask.value());
+    const bool was_reset = entry && is_reset(*entry, mask.value());
+    if (!entry) entry = known_.parent_of(tid, mask.value());
+    const bool has_place = was_reset && restore_place(*entry, mask.value());
+    if (has_place || known_.is_in_grant(mask.value())) {
+      // The mask applied then shows if the mask before the pin was the thread's own choice.
+      if (entry) remember({tid, entry->chosen, entry->applied, entry->asked}, entry->chosen);
+      return;
+    }
+    const CpuSet chosen = entry ? entry->chosen : mask.value();
+    const CpuSet to_be = request_.only_narrow ? narrowed(mask.value()) : wanted(chosen);
+    CpuSet now = mask.value();
+    const bool has_it = to_be == now || (entry && entry->asked == to_be && cut(to_be) == now);
+    int refused = 0;
+    if (!has_it && request_.dry_run) {
+      refused = refusal(tid);
+      if (refused == 0) result_.moved++;
+      if (refused == 0) now = cut(to_be);
+    } else if (!has_it) {
+      Result<Done> set = set_mask(tid, to_be);
+      const bool is_set = set.ok();
+      // Its cpuset has none of what it has chosen.
+      if (!is_set && set.error().errno_value == EINVAL && !request_.only_narrow)
+        set = set_mask(tid, request_.pool);
+      if (!set.ok() && set.error().errno_value == ESRCH) return;
+      if (!set.ok()) refused = set.error().errno_value;
+      // A cpuset clips nothing off a part of the thread's present mask.
+      const bool is_part = is_set && to_be.is_subset_of(mask.value());
+      Result<CpuSet> after = is_part && obeys_ ? Result<CpuSet>(to_be) : get_affinity(tid);
+      if (!after.ok()) return;
+      if (is_part) obeys_ = after.value() == to_be;
+      if (after.value() != now) note_move({tid, now, after.value()});
+      now = std::move(after).value();
+    }
+    const bool is_stuck = now.intersects(request_.taken);
+    if (is_stuck) result_.stuck.push_back({tid, refused, now});
+    if (request_.dry_run && (is_stuck || !has_it)) {
+      add_place(was_reset ? entry->place : mask.value());
+    }
+    remember({tid, chosen, now, to_be}, now);
   }
 
   // Threads started faster than they could be checked: some may be anywhere.
@@ -36,9 +73,9 @@ class Confiner {
 
   bool has_plan() const { return request_.dry_run && (result_.moved > 0 || result_.is_refused); }
 
-  // `seen`: the threads that it has looked at.
-  Confinement finish(std::map<pid_t, CpuSet> seen) && {
-    if (request_.dry_run) result_.seen = std::move(seen);
+  // `listed`: the threads that it has looked at.
+  Confinement finish(std::vector<pid_t> listed) && {
+    if (request_.dry_run) result_.listed = std::move(listed);
     // A thread that itself chooses a mask that others were given must not count as born of them.
     if (!remembered_.empty()) {
       for (pid_t tid : own_choices_) remembered_.push_back({tid, {}, {}, {}});
@@ -49,51 +86,6 @@ class Confiner {
   }
 
  private:
-  // Gives a thread with this mask its place. `is_checked`: it was just seen to be of this process.
-  void settle(pid_t tid, const CpuSet& mask, bool is_checked) {
-    // A thread born of a confined one has its mask and no entry.
-    const MemberThread* entry = known_.find(tid, mask);
-    const bool was_reset = entry && is_reset(*entry, mask);
-    if (!entry) entry = known_.parent_of(tid, mask);
-    const bool has_place = was_reset && restore_place(*entry, mask);
-    if (has_place || known_.is_in_grant(mask)) {
-      // The mask applied then shows if the mask before the pin was the thread's own choice.
-      if (entry) remember({tid, entry->chosen, entry->applied, entry->asked}, entry->chosen);
-      return;
-    }
-    const CpuSet chosen = entry ? entry->chosen : mask;
-    const CpuSet to_be = request_.only_narrow ? narrowed(mask) : wanted(chosen);
-    CpuSet now = mask;
-    const bool has_it = to_be == now || (entry && entry->asked == to_be && cut(to_be) == now);
-    int refused = 0;
-    if (!has_it && request_.dry_run) {
-      refused = refusal(tid);
-      if (refused == 0) result_.moved++;
-      if (refused == 0) now = cut(to_be);
-    } else if (!has_it) {
-      Result<Done> set = is_checked ? set_affinity(tid, to_be) : set_mask(tid, to_be);
-      const bool is_set = set.ok();
-      // Its cpuset has none of what it has chosen.
-      if (!is_set && set.error().errno_value == EINVAL && !request_.only_narrow)
-        set = set_mask(tid, request_.pool);
-      if (!set.ok() && set.error().errno_value == ESRCH) return;
-      if (!set.ok()) refused = set.error().errno_value;
-      // A cpuset clips nothing off a part of the thread's present mask.
-      const bool is_part = is_set && to_be.is_subset_of(mask);
-      Result<CpuSet> after = is_part && obeys_ ? Result<CpuSet>(to_be) : get_affinity(tid);
-      if (!after.ok()) return;
-      if (is_part) obeys_ = after.value() == to_be;
-      if (after.value() != now) note_move({tid, now, after.value()});
-      now = std::move(after).value();
-    }
-    const bool is_stuck = now.intersects(request_.taken);
-    if (is_stuck) result_.stuck.push_back({tid, refused, now});
-    if (request_.dry_run && (is_stuck || !has_it)) {
-      add_place(was_reset ? entry->place : mask);
-    }
-    remember({tid, chosen, now, to_be}, now);
-  }
-
   // Before Linux 6.2, a change of its cpuset gives a thread all CPUs in it.
   bool is_reset(const MemberThread& thread, const CpuSet& now) const {
     const CpuSet& place = thread.place;
@@ -164,7 +156,7 @@ class Confiner {
   std::optional<bool> may_move_;
   // The kernel did what it was asked, so no filter or sandbox stands in for it.
   bool obeys_ = false;
-  Confinement result_{.seen_at = mask_changes()};
+  Confinement result_;
 };
 
 }  // namespace
@@ -185,26 +177,31 @@ bool put_back(pid_t pid, const std::vector<MaskChange>& changes) {
 }
 
 Result<Confinement> confine_member(const ConfinementRequest& request) {
-  const bool is_own = request.pid == own_process_id() && !request.only_narrow;
-  const bool are_same = is_own && request.seen_at == mask_changes();
   Confiner confiner(request);
-  std::map<pid_t, CpuSet> seen;
+  std::vector<pid_t> seen;  // ascending
+  // Returns how many are new.
+  const auto look_at_all = [&](const std::vector<pid_t>& threads) {
+    const size_t known = seen.size();
+    for (pid_t tid : threads) {
+      if (std::binary_search(seen.begin(), seen.begin() + static_cast<ptrdiff_t>(known), tid)) continue;
+      seen.push_back(tid);
+      confiner.look_at(tid);
+    }
+    std::ranges::inplace_merge(seen, seen.begin() + static_cast<ptrdiff_t>(known));
+    return seen.size() - known;
+  };
   int clean = 0;
   Result<ThreadList> found = ThreadList::open(request.pid);
   if (!found.ok()) return found.error();
   ThreadList list = std::move(found).value();
-  for (const auto& [tid, mask] : request.seen) seen[tid] = confiner.look_at(tid, are_same ? mask : CpuSet());
+  look_at_all(request.listed);
   for (int pass = 0; pass < kMaxPasses && clean < kCleanPasses; pass++) {
     Result<std::vector<pid_t>> threads = list.threads();
     const bool has_ended = !threads.ok() && threads.error().errno_value == ESRCH;
     if (has_ended || (seen.empty() && !threads.ok())) return threads.error();
     // What has moved must be known.
     if (!threads.ok()) break;
-    const size_t known = seen.size();
-    for (pid_t tid : threads.value()) {
-      if (!seen.contains(tid)) seen[tid] = confiner.look_at(tid, {});
-    }
-    clean = seen.size() == known ? clean + 1 : 0;
+    clean = look_at_all(threads.value()) == 0 ? clean + 1 : 0;
     // The caller that moves them looks at all of them again.
     if (confiner.has_plan()) return std::move(confiner).finish(std::move(seen));
   }

@@ -6,8 +6,6 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
-#include <map>
 #include <vector>
 
 #include "core/id_set.h"
@@ -35,10 +33,9 @@ struct Confinement {
   std::vector<MaskChange> changes;    // none in a dry run
   std::vector<StuckThread> stuck;
   int moved = 0;
-  bool is_refused = false;       // for a dry run: the caller may not move some of the threads to be moved
-  std::vector<CpuSet> places;    // for a dry run: the masks of threads to be moved or stuck, each once
-  std::map<pid_t, CpuSet> seen;  // for a dry run: the threads it has looked at, and their masks
-  uint64_t seen_at = 0;          // mask_changes() before that
+  bool is_refused = false;     // for a dry run: the caller may not move some of the threads to be moved
+  std::vector<CpuSet> places;  // for a dry run: the masks of threads to be moved or stuck, each once
+  std::vector<pid_t> listed;   // for a dry run: the threads it has looked at
 };
 
 struct ConfinementRequest {
@@ -51,11 +48,7 @@ struct ConfinementRequest {
   bool only_narrow = false;     // no thread gets CPUs that it does not have now: safe at any time
   bool dry_run = false;         // reports what it would do, and does nothing
   std::vector<pid_t> unpinned;  // threads whose masks others changed, and which are not their choice
-  // Threads to look at first, from a dry run just before. The masks of its own threads are not read
-  // again if this process has set none since: others that use numalign set them under the state's
-  // lock only.
-  std::map<pid_t, CpuSet> seen = {};
-  uint64_t seen_at = 0;
+  std::vector<pid_t> listed;    // threads to look at first, from a dry run just before; none: lists them
 };
 
 // True if the caller may change the mask of a thread. Changes nothing: the kernel checks the right

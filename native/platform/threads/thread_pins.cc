@@ -17,11 +17,9 @@ constexpr int kCleanPasses = 2;
 constexpr int kMaxPasses = 64;
 
 // Sets the mask of a thread of this process and reads it back. Nullopt if it has ended. `obeys`: the
-// kernel did what it was asked of another thread, so no filter or sandbox stands in for it. `mask`: its
-// mask, if it was just read.
-std::optional<ThreadMove> move_own_thread(pid_t tid, const CpuSet& cpus, bool& obeys,
-                                          const CpuSet* mask = nullptr) {
-  Result<CpuSet> before = mask ? Result<CpuSet>(*mask) : get_affinity(tid);
+// kernel did what it was asked of another thread, so no filter or sandbox stands in for it.
+std::optional<ThreadMove> move_own_thread(pid_t tid, const CpuSet& cpus, bool& obeys) {
+  Result<CpuSet> before = get_affinity(tid);
   const auto refused = [&](const Error& error) -> std::optional<ThreadMove> {
     if (error.errno_value == ESRCH) return std::nullopt;
     const CpuSet mask = before.ok() ? before.value() : CpuSet();
@@ -38,9 +36,8 @@ std::optional<ThreadMove> move_own_thread(pid_t tid, const CpuSet& cpus, bool& o
 }
 
 // The same for an id that no thread of this process may have any more: then nullopt.
-std::optional<ThreadMove> move_thread(pid_t tid, const CpuSet& cpus, const CpuSet* mask = nullptr) {
-  bool obeys = false;
-  return is_own_thread(tid) ? move_own_thread(tid, cpus, obeys, mask) : std::nullopt;
+std::optional<ThreadMove> move_thread(pid_t tid, const CpuSet& cpus, bool obeys = false) {
+  return is_own_thread(tid) ? move_own_thread(tid, cpus, obeys) : std::nullopt;
 }
 
 Error has_ended(pid_t tid) {
@@ -172,7 +169,6 @@ const ThreadPins::Pin* ThreadPins::pinned_for_part(pid_t tid, const std::string&
 Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const std::string& grant,
                                                       const std::string& owner, bool replace) {
   forget_ended();
-  const std::map<pid_t, CpuSet> masks = take_just_read(moves.whole_process && !grant.empty());
   Result<std::vector<pid_t>> first = moves.threads();
   if (!first.ok()) return first.error();
   if (!grant.empty() && !replace) {
@@ -204,10 +200,8 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
       }
       // Its file shows that it is a thread of this process.
       const uint64_t start = grant.empty() || stays ? 0 : starts.of(thread);
-      const auto read = masks.find(thread);
-      const CpuSet* mask = read == masks.end() ? nullptr : &read->second;
       std::optional<ThreadMove> result =
-          start > 0 ? move_own_thread(thread, cpus, obeys, mask) : move_thread(thread, cpus, mask);
+          start > 0 ? move_own_thread(thread, cpus, obeys) : move_thread(thread, cpus);
       if (!result && !moves.whole_process) return has_ended(thread);
       if (!result) continue;
       found_new = true;
@@ -514,17 +508,16 @@ void ThreadPins::unschedule(pid_t tid, const Scheduled& scheduled) {
 }
 
 // Gives a thread its choice within `pool`, else the whole pool.
-// `mask`: its mask, if it was just read.
 void ThreadPins::restore(pid_t tid, const CpuSet& before, bool is_asked, const CpuSet& pool,
-                         const CpuSet* mask, PinOutcome& outcome) {
+                         PinOutcome& outcome) {
   CpuSet wanted = before & pool;
   if (wanted.empty()) wanted = pool;
-  std::optional<ThreadMove> move = move_thread(tid, wanted, mask);
+  std::optional<ThreadMove> move = move_thread(tid, wanted);
   // Its cpuset has none of it at present.
   const bool is_refused = move && move->errno_value == EINVAL && wanted != pool;
   if (is_refused && !is_asked) {
     wanted = pool;
-    move = move_thread(tid, wanted, mask);
+    move = move_thread(tid, wanted);
   }
   if (!move) return;
   move->earlier = before;
@@ -596,8 +589,7 @@ Result<Undone> ThreadPins::share(const std::string& grant, const CpuSet& granted
 void ThreadPins::leave(pid_t tid, const Result<CpuSet>& mask, const CpuSet& before, const Pin* pin,
                        const CpuSet& pool, PinOutcome& outcome, Departure& left) {
   if (mask.ok()) left.masks.push_back({tid, pin ? pin->start : start_of(tid), mask.value()});
-  const bool is_now = mask.ok() && !earlier_.contains(tid);
-  restore(tid, before, pin && pin->asked, pool, is_now ? &mask.value() : nullptr, outcome);
+  restore(tid, before, pin && pin->asked, pool, outcome);
 }
 
 bool ThreadPins::has_threads(const std::string& grant) const {
@@ -834,18 +826,10 @@ Result<PinOutcome> ThreadPins::recall(const PinTarget& target, const CpuSet& cpu
 
 Result<Done> ThreadPins::remember_masks() {
   std::lock_guard lock(mutex_);
-  just_read_.clear();
   Result<std::map<pid_t, CpuSet>> masks = masks_of_all();
   if (!masks.ok()) return masks.error();
   earlier_.merge(std::move(masks).value());
   return Done{};
-}
-
-// Empty if they may be others by now. A cgroup may have changed them, but then they are remembered.
-std::map<pid_t, CpuSet> ThreadPins::take_just_read(bool is_right_after) {
-  std::map<pid_t, CpuSet> masks = std::exchange(just_read_, {});
-  if (!is_right_after || read_at_ != mask_changes()) masks.clear();
-  return masks;
 }
 
 void ThreadPins::restore_masks() {
@@ -861,10 +845,8 @@ Result<Done> ThreadPins::learn_choices(const CpuSet& limit, const CpuSet& all,
                                        const std::vector<MemberThread>& known) {
   std::lock_guard lock(mutex_);
   forget_ended();
-  read_at_ = mask_changes();
   Result<std::map<pid_t, CpuSet>> found = masks_of_all();
   if (!found.ok()) return found.error();
-  just_read_ = found.value();
   std::map<pid_t, CpuSet> masks = std::move(found).value();
   std::vector<pid_t> others;
   for (const auto& [tid, mask] : masks) {

@@ -179,8 +179,7 @@ class ThreadPins {
   // There will be none: gives threads the remembered masks, and forgets them.
   void restore_masks();
 
-  // Learns the choices of threads that run on no grant, for later pins; see ThreadChoices::learn(). A
-  // pin of the whole process for a grant must follow it at once, and reads no mask again.
+  // Learns the choices of threads that run on no grant, for later pins; see ThreadChoices::learn().
   Result<Done> learn_choices(const CpuSet& limit, const CpuSet& all, const std::vector<MemberThread>& known);
 
   // The known choices of threads that are not pinned, with the last request to the kernel.
@@ -261,12 +260,10 @@ class ThreadPins {
   void forget_ended(pid_t tid);
   Result<std::vector<pid_t>> list_threads();
   Result<std::vector<pid_t>> threads();
-  std::map<pid_t, CpuSet> take_just_read(bool is_right_after);
   void come_back(const Departure& left);
   void leave(pid_t tid, const Result<CpuSet>& mask, const CpuSet& before, const Pin* pin, const CpuSet& pool,
              PinOutcome& outcome, Departure& left);
-  void restore(pid_t tid, const CpuSet& before, bool is_asked, const CpuSet& pool, const CpuSet* mask,
-               PinOutcome& outcome);
+  void restore(pid_t tid, const CpuSet& before, bool is_asked, const CpuSet& pool, PinOutcome& outcome);
   Result<CpuSet> mask_of(pid_t tid) const;
   // The CPUs among some that are offline, as far as known.
   using OfflineAmong = std::function<CpuSet(const CpuSet&)>;
@@ -286,10 +283,8 @@ class ThreadPins {
   std::map<pid_t, Pin> pins_;
   std::map<PinTarget, Granted> granted_;
   std::map<pid_t, Scheduled> scheduled_;
-  std::map<pid_t, CpuSet> earlier_;    // see remember_masks()
-  std::map<pid_t, CpuSet> just_read_;  // see learn_choices()
-  uint64_t read_at_ = 0;               // mask_changes() before that
-  std::vector<pid_t> listed_;          // see threads()
+  std::map<pid_t, CpuSet> earlier_;  // see remember_masks()
+  std::vector<pid_t> listed_;        // see threads()
   ThreadChoices choices_;
 };
 

@@ -265,65 +265,23 @@ TEST_F(MemberMasksTest, TellsInADryRunWhatItWouldDo) {
   EXPECT_EQ(confine_member(request).value().threads, plan.threads);
 }
 
-TEST_F(MemberMasksTest, LooksAtSeenThreadsFirstAndThenAtAllOthers) {
+TEST_F(MemberMasksTest, LooksAtListedThreadsFirstAndThenAtAllOthers) {
   Other other(all_);
   ConfinementRequest request = off(first_);
   request.dry_run = true;
-  std::vector<pid_t> seen;
-  for (const auto& [tid, mask] : confine_member(request).value().seen) {
-    seen.push_back(tid);
-    EXPECT_EQ(mask, all_);
-  }
-  EXPECT_EQ(seen, process_threads().value());
+  const std::vector<pid_t> listed = confine_member(request).value().listed;
+  EXPECT_EQ(listed, process_threads().value());
   const pid_t child = other.bear();
   request.dry_run = false;
   // The last one has started after the list, which may name threads of other processes by now.
   test::WaitingProcess foreign;
-  request.seen = {{other.tid(), all_}, {foreign.pid(), all_}};
-  request.seen_at = mask_changes();
+  request.listed = {other.tid(), foreign.pid()};
   Confinement done = confine(request);
   EXPECT_EQ(done.moved, threads_of_this_process());
   EXPECT_EQ(done.changes.front().tid, other.tid());
   EXPECT_EQ(mask(child), all_ - first_);
   EXPECT_EQ(mask(foreign.pid()), all_);
-  EXPECT_FALSE(known_of(foreign.pid()));
-  EXPECT_TRUE(done.seen.empty());
-}
-
-TEST_F(MemberMasksTest, ReadsMasksAgainThatThisProcessMayHaveChangedSince) {
-  Other other(all_);
-  ConfinementRequest request = off(first_);
-  request.dry_run = true;
-  Confinement plan = confine_member(request).value();
-  request.dry_run = false;
-  request.seen = plan.seen;
-  request.seen_at = plan.seen_at;
-  // A plan sets no mask, so those that it has seen hold.
-  EXPECT_EQ(plan.seen_at, mask_changes());
-  ASSERT_TRUE(set_affinity(other.tid(), second_).ok());
-  EXPECT_NE(plan.seen_at, mask_changes());
-  Confinement done = confine(request);
-  EXPECT_EQ(done.moved, threads_of_this_process() - 1);
-  EXPECT_EQ(mask(other.tid()), second_);
-  EXPECT_EQ(known_of(other.tid())->chosen, CpuSet());
-}
-
-TEST_F(MemberMasksTest, ForgetsSeenThreadsThatHaveEnded) {
-  ConfinementRequest request = off(first_);
-  pid_t ended = 0;
-  {
-    Other other(all_ - first_);
-    ended = other.tid();
-    request.dry_run = true;
-    Confinement plan = confine_member(request).value();
-    request.seen = plan.seen;
-    request.seen_at = mask_changes();
-  }
-  request.dry_run = false;
-  EXPECT_EQ(request.seen.size(), static_cast<size_t>(threads_of_this_process()) + 1);
-  confine(request);
-  EXPECT_FALSE(known_of(ended));
-  EXPECT_EQ(mask(0), all_ - first_);
+  EXPECT_TRUE(done.listed.empty());
 }
 
 TEST_F(MemberMasksTest, PutsAThreadBackOnItsGrantAfterTheKernelHasResetItsMask) {

@@ -130,30 +130,6 @@ TEST_F(ThreadPinsTest, MovesEveryThreadOfTheProcess) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_F(ThreadPinsTest, StartsFromTheMasksThatItHasJustLearned) {
-  for (const bool changes : {false, true}) {
-    ASSERT_TRUE(set_affinity(0, all_).ok());
-    ASSERT_TRUE(pins_.learn_choices({}, all_, {}).ok());
-    // The kernel or another process may have changed it; this process tells with mask_changes().
-    if (changes) ASSERT_TRUE(set_affinity(0, second_).ok());
-    PinOutcome outcome = pin_or_die(-1, first_, {"grant"});
-    const auto own = std::ranges::find(outcome.moved, current_thread_id(), &ThreadMove::tid);
-    ASSERT_NE(own, outcome.moved.end());
-    EXPECT_EQ(own->before, changes ? second_ : all_);
-    EXPECT_EQ(mask(), first_);
-    ASSERT_TRUE(pins_.undo("grant", all_).ok());
-  }
-}
-
-TEST_F(ThreadPinsTest, ReadsTheMasksAgainThatItLearnedForAnotherPin) {
-  ASSERT_TRUE(pins_.learn_choices({}, all_, {}).ok());
-  // Not through this process's own call.
-  const uint64_t word = second_.words()[0];
-  ASSERT_EQ(syscall(SYS_sched_setaffinity, 0, sizeof word, &word), 0);
-  EXPECT_EQ(pin_or_die(0, first_, {"grant"}).moved[0].before, second_);
-  ASSERT_TRUE(pins_.undo("grant", all_).ok());
-}
-
 TEST_F(ThreadPinsTest, SharesSomeThreadsOfAGrantAndLeavesTheOthers) {
   std::atomic<bool> stop = false;
   std::atomic<pid_t> tids[2] = {0, 0};
