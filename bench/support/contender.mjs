@@ -22,4 +22,5 @@ const cpuNs = await cpuOf(async () => {
 });
 process.send({ pairs, cpuNs });
 manager.close();
-process.disconnect();
+// Stays until it is killed: the end of a process may be heard before its last message.
+process.channel.ref();

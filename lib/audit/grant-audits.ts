@@ -63,7 +63,7 @@ export function beginAudit(host: AuditHost, pod: PodAssignment): void {
   const audits = auditsOf(host);
   if (audits.get(pod.uid)?.isPinned) return;
   const subject = subjectOf(host.topology, pod, true, []);
-  // A pin must not take the time to look at other tasks. Frequencies do not count.
+  // A pin must not take the time to look at other tasks. Some kernels interrupt each CPU for its frequency.
   const cpus = snapshotCpus(subject.cpus, true, false);
   const views = { scan: null, cpus, memory: false, onlyCounters: true };
   audits.set(pod.uid, { account: openAccount(takeSnapshot(subject, views)), isPinned: true });

@@ -441,7 +441,7 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
         folder_, {}, to_journal(info[2]), to_size(info[3], "the generation"), to_size(info[4], "the length")};
     for (size_t i = 5; i < info.Length(); i++) known.inside.push_back(of(info[i], "folder"));
     LockWaiters& waiters = lock_waiters(info);
-    auto step = unwrap(info.Env(), waiters.steps.begin(waiters.queue, known));
+    std::optional<BegunStep> step = waiters.steps.begin(waiters.queue, known);
     if (!step) return info.Env().Undefined();
     step->journal = note_version(info[2], step->journal);
     return LockObject::make(info.Env(), std::move(*step));

@@ -89,7 +89,7 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
     std::string copy = to_string(info[5], "the name of the copy");
     uint64_t number = to_size(info[6], "the number");
     auto append = [=, file = file_](FileVersion* version) -> Result<Done> {
-      const KnownNames names = lock->names();
+      const UnchangedSince names = lock->names();
       if (!names)
         if (Result<Done> done = lock->check(); !done.ok()) return done;
       if (Result<Done> done = file->append(*folder, offset, text, names); !done.ok()) return done;

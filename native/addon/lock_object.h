@@ -52,7 +52,9 @@ class LockObject : public Napi::ObjectWrap<LockObject> {
     bool is_lock = value.IsObject() &&
                    value.As<Napi::Object>().InstanceOf(Environment::of(value.Env()).lock_class.Value());
     if (!is_lock) throw Napi::TypeError::New(value.Env(), "the lock must be a Lock");
-    return Unwrap(value.As<Napi::Object>())->lock_;
+    std::shared_ptr<HeldLock> lock = Unwrap(value.As<Napi::Object>())->lock_;
+    if (!lock) throw Napi::TypeError::New(value.Env(), "the lock is released");
+    return lock;
   }
   void release(const Napi::CallbackInfo&) {
     lock_.reset();

@@ -156,3 +156,17 @@ describe('every option decides a request differently', () => {
     expect([free, strictly?.has('hugepages-2Mi')]).toEqual([undefined, true]);
   });
 });
+
+it('options that are accessors of a class count', () => {
+  class Options {
+    get policy() {
+      return 'restricted' as const;
+    }
+    get owner() {
+      return 'persistent' as const;
+    }
+  }
+  const pod = { containers: [guaranteed('main', { cpu: 1 })] };
+  const { owner, placement } = parseAdmit(pod, new Options(), DEFAULT_PLACEMENT);
+  expect([owner, placement.topologyPolicy]).toEqual(['persistent', 'restricted']);
+});

@@ -116,7 +116,8 @@ const allocatableOf = oncePerLast(
 const rowsOf = oncePerLast((_of: Assignments | MemoryDraft, _on: Topology) => new Map<string, MemoryRow>());
 
 function keep<Row>(rows: Map<string, Row>, type: string, row: Row): Row {
-  if (rows.size < MOST_TYPES) rows.set(type, row);
+  if (rows.size >= MOST_TYPES) rows.clear();
+  rows.set(type, row);
   return row;
 }
 

@@ -162,7 +162,7 @@ export interface AdmitOptions extends RequestOptions {
 }
 
 /** The names of {@link RequestOptions}. */
-const REQUEST_OPTIONS: readonly string[] = [
+export const REQUEST_OPTIONS: readonly string[] = [
   ...namesOf(PLACEMENT_OPTIONS, 'request'),
   ...Object.keys({
     owner: true,
@@ -178,21 +178,22 @@ const REQUEST_OPTIONS: readonly string[] = [
   } satisfies Record<Exclude<keyof RequestOptions, keyof RequestPlacementOptions>, true>),
 ];
 
-/** The names of {@link AdmitOptions} alone, and of all. */
-export const OWN_ADMIT_OPTIONS: readonly string[] = ['exclusiveContainer', 'within'];
-export const ADMIT_OPTIONS: readonly string[] = [...REQUEST_OPTIONS, ...OWN_ADMIT_OPTIONS];
+/** The names of {@link AdmitOptions}. */
+export const ADMIT_OPTIONS: readonly string[] = [...REQUEST_OPTIONS, 'exclusiveContainer', 'within'];
 
-/** The names of {@link AcquireOptions} alone, and of all. */
-export const OWN_ACQUIRE_OPTIONS: readonly string[] = Object.keys({
-  cpu: true,
-  weight: true,
-  parts: true,
-  memory: true,
-  resources: true,
-  name: true,
-  optional: true,
-} satisfies Record<Exclude<keyof AcquireOptions, keyof RequestOptions> | 'optional', true>);
-export const ACQUIRE_OPTIONS: readonly string[] = [...OWN_ACQUIRE_OPTIONS, ...REQUEST_OPTIONS];
+/** The names of {@link AcquireOptions}. */
+export const ACQUIRE_OPTIONS: readonly string[] = [
+  ...Object.keys({
+    cpu: true,
+    weight: true,
+    parts: true,
+    memory: true,
+    resources: true,
+    name: true,
+    optional: true,
+  } satisfies Record<Exclude<keyof AcquireOptions, keyof RequestOptions> | 'optional', true>),
+  ...REQUEST_OPTIONS,
+];
 
 /** The options of a request without any. */
 export const NO_OPTIONS: AdmitOptions & Record<string, unknown> = Object.freeze({});

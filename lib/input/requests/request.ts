@@ -28,8 +28,7 @@ import {
   ADMIT_OPTIONS,
   type AdmitOptions,
   NO_OPTIONS,
-  OWN_ACQUIRE_OPTIONS,
-  OWN_ADMIT_OPTIONS,
+  REQUEST_OPTIONS,
 } from './request-options.js';
 
 /** CPUs of a grant that only some threads of its process use. */
@@ -93,10 +92,10 @@ function parseRequire(value: unknown): { enforcement?: unknown; quiet?: unknown 
 // All requests without any of these options share a result.
 const commonOf = oncePer((placement: Placement) => parseCommon(NO_OPTIONS, placement));
 
-function parseOptions(fields: Record<string, unknown>, own: readonly string[], placement: Placement) {
-  for (const name in fields)
-    if (!own.includes(name) && fields[name] !== undefined) return parseCommon(fields, placement);
-  return commonOf(placement);
+// By name: an option may be an accessor of a class, which is not among the object's keys.
+function parseOptions(fields: Record<string, unknown>, placement: Placement) {
+  const isAny = REQUEST_OPTIONS.some((name) => fields[name] !== undefined);
+  return isAny ? parseCommon(fields, placement) : commonOf(placement);
 }
 
 function parseOnTaken(value: unknown, owner: RequestedOwner): boolean {
@@ -112,7 +111,7 @@ function parseOnTaken(value: unknown, owner: RequestedOwner): boolean {
 const PARTS = 'CPUs by the name of the part, such as { main: 1, io: 1 }';
 
 function parseParts(value: unknown, cpu: number): readonly PartRequest[] | undefined {
-  if (value === undefined) return undefined;
+  if (value === undefined || value === null) return undefined;
   if (value instanceof Map) invalidOption('parts', value, PARTS);
   const parts = Object.entries(option.object(value, 'parts', PARTS)).map(([name, count]) => {
     if (!isContainerName(name)) invalidOption('parts', name, `named by ${CONTAINER_NAME}`);
@@ -154,7 +153,7 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Adm
   );
   const fields = withTiers(checked);
   option.optional(fields.optional, 'optional', option.flag);
-  const common = parseOptions(fields, OWN_ACQUIRE_OPTIONS, placement);
+  const common = parseOptions(fields, placement);
   const elastic = parseElastic(fields, common.owner);
   const cpu = elastic?.min ?? fields.cpu;
   const { isMixed } = common;
@@ -197,10 +196,9 @@ export function checkAcquirable(
   resources: Iterable<string>,
   isOpen: boolean,
 ): void {
+  const resourceNames = new Set(resources);
   for (const { requests } of pod.containers) {
     const names = Object.keys(requests).filter((name) => name !== 'cpu');
-    if (names.length === 0) continue;
-    const resourceNames = new Set(resources);
     if (placement.memoryPolicy === 'None' && names.some(isMemoryType)) {
       invalidOption('memory', names, 'left out with the memory policy None, which books no memory');
     }
@@ -244,7 +242,7 @@ export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Place
     );
   }
   const request = withExclusive(parsePod(pod), fields.exclusiveContainer);
-  const common = parseOptions(fields, OWN_ADMIT_OPTIONS, placement);
+  const common = parseOptions(fields, placement);
   const isMovable = fields.movable === undefined && request.isMovable;
   return Object.freeze({
     pod: common.isMixed ? mixedPod(request) : request,

@@ -106,7 +106,8 @@ export class JournalFollower {
     if (!this.#good) return this.folder.version(STATE_FILE);
     const found = this.#journal!.lookIn(this.folder);
     if (found === true) return this.#version;
-    if (found === this.#version) this.#journal!.know();
+    // While a line is being appended, the file says more than is known.
+    if (found === this.#version && !this.#appended) this.#journal!.know();
     return found;
   }
 

@@ -268,7 +268,7 @@ Result<Done> HeldLock::check() const {
       ESTALE);
 }
 
-KnownNames HeldLock::names() const {
+UnchangedSince HeldLock::names() const {
   return names_ && file_->folder_->changed_ns() == names_ ? names_ : std::nullopt;
 }
 
@@ -337,7 +337,7 @@ Result<std::optional<HeldLock>> LockFile::attempt(bool past_turnstile, bool chec
   const bool has_turn = steps_left_ > 0;
   const bool passes = past_turnstile || has_turn;
   for (;;) {
-    Result<LockDescriptor> opened = open();
+    Result<LockDescriptor> opened = open(checks);
     if (!opened.ok()) return opened.error();
     LockDescriptor file = std::move(opened).value();
     const int fd = file.fd.get();
@@ -421,17 +421,17 @@ Error LockFile::lock_error(const Error& error) const {
   return syscall_error("fcntl", "cannot lock " + name_ + " in " + folder_->path(), error.errno_value);
 }
 
-Result<LockDescriptor> LockFile::open() {
+Result<LockDescriptor> LockFile::open(bool create) {
   {
     std::lock_guard lock(mutex_);
     LockDescriptor spare = std::move(spare_);
     if (spare.fd.valid() && spare.forks == forks) return spare;
   }
-  return open_another();
+  return open_another(create);
 }
 
-Result<LockDescriptor> LockFile::open_another() const {
-  Result<UniqueFd> fd = folder_->open_file(name_, true, false);
+Result<LockDescriptor> LockFile::open_another(bool create) const {
+  Result<UniqueFd> fd = folder_->open_file(name_, create, false);
   if (!fd.ok()) return fd.error();
   struct stat s;
   if (fstat(fd.value().get(), &s) != 0)

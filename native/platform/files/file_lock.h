@@ -65,7 +65,7 @@ bool is_file_of(const Folder& folder, const std::string& name, int fd);
 class LockFile;
 
 // A time of a folder's last change, see Folder::changed_ns().
-using KnownNames = std::optional<int64_t>;
+using UnchangedSince = std::optional<int64_t>;
 
 // An open lock file. Two holders never share an open file description, because both would have its
 // locks. `forks`: identifies the process, among those that forked from one another, that opened it.
@@ -136,7 +136,7 @@ class HeldLock {
   // since has another time.
   void note_names(int64_t changed_ns) { names_ = changed_ns; }
   // That time, if no name has changed since; else nullopt.
-  KnownNames names() const;
+  UnchangedSince names() const;
   // Writes another number. On a full disk, the file keeps the number before, which does no harm.
   void set_number(uint64_t number);
   // Leaves the file open for the next holder in this process. In a forked child, closes only the
@@ -151,7 +151,7 @@ class HeldLock {
   std::shared_ptr<LockFile> file_;
   LockDescriptor open_;
   uint64_t number_ = 0;
-  KnownNames names_;
+  UnchangedSince names_;
 };
 
 // The number in the lock file of this name, read without the lock; 0 if there is none or it cannot
@@ -171,7 +171,7 @@ class LockFile : public std::enable_shared_from_this<LockFile> {
   Result<std::optional<HeldLock>> try_lock(bool past_turnstile = false) {
     return attempt(past_turnstile, true);
   }
-  // The same, but leaves check() and sign() of the lock to the caller.
+  // The same of a file that exists, but leaves check() and sign() of the lock to the caller.
   Result<std::optional<HeldLock>> try_lock_unchecked() { return attempt(false, false); }
   // How often this process may still take the lock in its turn.
   int steps_left() const { return steps_left_; }
@@ -191,10 +191,10 @@ class LockFile : public std::enable_shared_from_this<LockFile> {
   Result<std::optional<HeldLock>> attempt(bool past_turnstile, bool checks);
   // Enters the line, and waits there for the turn.
   Result<Done> enter(LockTurn& turn, const OnNext& on_next);
-  Result<LockDescriptor> open_another() const;
+  Result<LockDescriptor> open_another(bool create = true) const;
   HeldLock hold(LockDescriptor file);
   Error lock_error(const Error& error) const;
-  Result<LockDescriptor> open();
+  Result<LockDescriptor> open(bool create = true);
   // True if the name leads to this inode.
   bool leads_to(uint64_t inode) const;
   void keep(LockDescriptor spare);

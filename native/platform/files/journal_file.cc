@@ -118,7 +118,7 @@ Result<Done> JournalFile::open_end(const Folder& folder) {
 }
 
 Result<Done> JournalFile::append(const Folder& folder, uint64_t offset, std::string_view bytes,
-                                 KnownNames names) {
+                                 UnchangedSince names) {
   if (Result<Done> opened = open_end(folder); !opened.ok()) return opened;
   Result<FileVersion> now = names ? version() : named(folder);
   if (!now.ok()) return now.error();
@@ -134,11 +134,15 @@ Result<Done> JournalFile::append(const Folder& folder, uint64_t offset, std::str
 }
 
 bool JournalFile::append_to_copy(const Folder& folder, const std::string& name, uint64_t offset,
-                                 std::string_view bytes, KnownNames names) {
+                                 std::string_view bytes, UnchangedSince names) {
   // Who has committed between has also made the file longer.
   const bool is_as_left = names && copy_names_ == names && copy_end_ == offset;
   copy_end_.reset();
-  if (!is_as_left) {
+  if (is_as_left) {
+    // Its bytes may have been cut all the same.
+    const Result<uint64_t> size = size_of(copy_.get());
+    if (!size.ok() || size.value() != offset) return false;
+  } else {
     Result<std::optional<FileVersion>> found = folder.version(name);
     if (!found.ok() || !found.value() || found.value()->size != offset) return false;
     if (!copy_.valid() || copy_inode_ != found.value()->inode) {

@@ -47,11 +47,12 @@ class JournalFile {
   // undone. If the sync (fdatasync) fails, the bytes are there, but the kernel may have dropped
   // them. ESTALE if the name leads to another file by now, or the file does not end at `offset`;
   // then nothing is written. `names`: see HeldLock::names().
-  Result<Done> append(const Folder& folder, uint64_t offset, std::string_view bytes, KnownNames names = {});
+  Result<Done> append(const Folder& folder, uint64_t offset, std::string_view bytes,
+                      UnchangedSince names = {});
   // Appends the same to another file of the folder if that ends at `offset` too, so that an equal
   // copy stays equal. Returns true if it did.
   bool append_to_copy(const Folder& folder, const std::string& name, uint64_t offset, std::string_view bytes,
-                      KnownNames names = {});
+                      UnchangedSince names = {});
   // Writes all of this file to another file of the folder, not durably. EFBIG above `limit` bytes.
   Result<Done> copy_to(const Folder& folder, const std::string& name, size_t limit) const;
   // See show_generation() and shown_generation().
@@ -82,7 +83,7 @@ class JournalFile {
   UniqueFd copy_;
   uint64_t copy_inode_ = 0;
   // When the copy had its name last, and its end after a record of this process.
-  KnownNames copy_names_;
+  UnchangedSince copy_names_;
   std::optional<uint64_t> copy_end_;
 };
 

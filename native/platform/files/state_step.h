@@ -33,9 +33,9 @@ struct BegunStep {
 // Begins the steps on one folder. Used on one thread.
 class StateSteps {
  public:
-  // nullopt if the lock is not free, if a path leads to another folder by now, or if the journal has another
-  // name or is longer than the limit: nothing has changed then.
-  Result<std::optional<BegunStep>> begin(LockQueue& queue, const KnownState& known);
+  // nullopt if the lock cannot be taken at once, if a path leads to another folder by now, or if the journal
+  // has another name or is longer than the limit: nothing has changed then.
+  std::optional<BegunStep> begin(LockQueue& queue, const KnownState& known);
 
  private:
   // Where names in the folder led, and the folder's change time then, which every change of a name sets.
@@ -48,6 +48,7 @@ class StateSteps {
   std::optional<FileVersion> look(const KnownState& known, HeldLock& lock);
 
   std::optional<Names> names_;
+  int64_t looked_ns_ = 0;  // when, by the clock that always advances
 };
 
 }  // namespace numalign

@@ -2,11 +2,15 @@
 #include "platform/files/state_step.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "support/temporary_folder.h"
 
@@ -33,12 +37,15 @@ class StateStepTest : public testing::Test {
   void open() {
     folder_ = std::make_shared<const Folder>(std::move(Folder::open(path("state"), {})).value());
     owners_ = std::make_shared<const Folder>(std::move(folder_->open_child("owners", {})).value());
-    queue_.emplace(std::make_shared<LockFile>(folder_, "lock", "a test"));
+    // A step makes no file.
+    (void)LockQueue(lock_file()).try_lock();
+    queue_.emplace(lock_file());
     steps_ = {};
   }
+  std::shared_ptr<LockFile> lock_file() { return std::make_shared<LockFile>(folder_, "lock", "a test"); }
   void open_journal() { journal_.emplace(std::move(*JournalFile::open(*folder_, "journal").value())); }
   std::optional<BegunStep> begin() {
-    return steps_.begin(*queue_, {folder_, {owners_}, *journal_, 3, kLimit}).value();
+    return steps_.begin(*queue_, {folder_, {owners_}, *journal_, 3, kLimit});
   }
   // Until changes of names are certain to show. False where they never are.
   bool settle() {
@@ -82,7 +89,7 @@ TEST_F(StateStepTest, ChangesNothingIfTheLockIsNotFree) {
   EXPECT_TRUE(begin());
 }
 
-// Whether or not the names were looked at before.
+// Whether or not the names were looked at before, and the lock's file is open.
 TEST_F(StateStepTest, ChangesNothingIfAnythingIsNotAsItWas) {
   const std::string away = path("away");
   const std::pair<const char*, std::function<void()>> changes[] = {
@@ -113,8 +120,11 @@ TEST_F(StateStepTest, ChangesNothingIfAnythingIsNotAsItWas) {
        }},
       {"no lock", [&] { std::filesystem::remove(path("state/lock")); }},
   };
-  for (const bool is_settled : {false, true})
+  for (const char* when : {"looked at", "settled", "closed"})
     for (const auto& [what, change] : changes) {
+      const bool is_settled = when == std::string("settled");
+      // The one that has the name is taken, if none was open.
+      if (when == std::string("closed") && what == std::string("another lock")) continue;
       std::filesystem::remove_all(path("state"));
       std::filesystem::remove_all(away);
       std::filesystem::create_directories(path("state/owners"));
@@ -125,13 +135,14 @@ TEST_F(StateStepTest, ChangesNothingIfAnythingIsNotAsItWas) {
       if (is_settled && !settle()) continue;
       // Another process signs it last, so that a change of the file would show.
       (void)LockQueue(std::make_shared<LockFile>(folder_, "lock", "another")).try_lock();
-      const std::string before = lock_text();
+      if (when == std::string("closed")) queue_.emplace(lock_file());
       change();
-      EXPECT_FALSE(begin()) << what << is_settled;
-      EXPECT_FALSE(begin()) << what << is_settled;
-      if (folder_->version("lock").value()) {
-        EXPECT_EQ(lock_text(), before) << what;
-      }
+      const std::string before = lock_text();
+      const bool had_lock = std::filesystem::exists(path("state/lock"));
+      EXPECT_FALSE(begin()) << what << when;
+      EXPECT_FALSE(begin()) << what << when;
+      EXPECT_EQ(lock_text(), before) << what << when;
+      EXPECT_EQ(std::filesystem::exists(path("state/lock")), had_lock) << what << when;
     }
 }
 
@@ -173,6 +184,21 @@ TEST_F(StateStepTest, KnowsUntilItsEndWhetherANameHasChanged) {
   }
 }
 
+TEST_F(StateStepTest, FindsAMountOnANameSoon) {
+  const bool is_apart =
+      unshare(CLONE_NEWNS) == 0 && mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+  // What was open leads to the mounts from before.
+  open();
+  open_journal();
+  if (!is_apart || !settle()) GTEST_SKIP() << "this process may not mount";
+  write(path("other"), "one\n");
+  ASSERT_EQ(mount(path("other").c_str(), path("state/journal").c_str(), nullptr, MS_BIND, nullptr), 0);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (begin() && std::chrono::steady_clock::now() < until) continue;
+  EXPECT_FALSE(begin());
+  umount(path("state/journal").c_str());
+}
+
 TEST_F(StateStepTest, AppendsToTheNamesThatItKnowsAndLooksAtOthers) {
   if (!settle()) GTEST_SKIP() << "there is no file system of memory";
   const auto text_of = [&](const char* name) { return folder_->read(name, kLimit).value().value_or(""); };
@@ -180,7 +206,7 @@ TEST_F(StateStepTest, AppendsToTheNamesThatItKnowsAndLooksAtOthers) {
   settle();
   const auto append = [&](uint64_t at, const char* line) {
     std::optional<BegunStep> step = begin();
-    const KnownNames names = step->lock.names();
+    const UnchangedSince names = step->lock.names();
     EXPECT_TRUE(names);
     EXPECT_TRUE(journal_->append(*folder_, at, line, names).ok());
     return journal_->append_to_copy(*folder_, "copy", at, line, names);
@@ -199,9 +225,13 @@ TEST_F(StateStepTest, AppendsToTheNamesThatItKnowsAndLooksAtOthers) {
   settle();
   EXPECT_TRUE(append(20, "one\n"));
   EXPECT_EQ(text_of("copy"), "one\ntwo\nsix\nten\ntwo\none\n");
+  // The copy was cut in place.
+  std::filesystem::resize_file(path("state/copy"), 0);
+  EXPECT_FALSE(append(24, "two\n"));
+  EXPECT_EQ(text_of("copy"), "");
   // A journal that is not as long as it was is not appended to.
   std::filesystem::resize_file(path("state/journal"), 4);
-  EXPECT_EQ(journal_->append(*folder_, 24, "two\n", begin()->lock.names()).error().errno_value, ESTALE);
+  EXPECT_EQ(journal_->append(*folder_, 28, "two\n", begin()->lock.names()).error().errno_value, ESTALE);
   EXPECT_EQ(text_of("journal"), "one\n");
 }
 
