@@ -29,7 +29,7 @@ export function grantedThreads(record: GrantRecord, part = ''): GrantedThreads {
     cpus: all.intersection(record.cpusToStay(pod)),
     memoryNodes: record.memoryNodesNear(near, pod),
     preferredNodes: record.preferredNodesNear(near, pod),
-    // Not every caller asks.
+    // Not every caller asks, and one CPU needs no look at the machine.
     get oneToOne() {
       const place = { cpus: all, enforcement: enforcement.level };
       return all.size > 1 && needsOneToOne(place, cpusNow(host.topology).unbalanced);

@@ -1,7 +1,7 @@
 // StateLock: the lock of a state. Only its holder changes the state.
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
-import { FEW_LINES, type JournalFollower } from './files/journal-follower.js';
+import type { JournalFollower } from './files/journal-follower.js';
 import { LOCK_FILE, STATE_FILE } from './files/state-files.js';
 import { explain, explaining } from './folder/folder-error.js';
 import { lockHolder, lockNote } from './owners/lock-holder.js';
@@ -46,10 +46,9 @@ export class StateLock {
    * The same for a state that is known, if it has at most a few more lines and the folders are those
    * that are open.
    */
-  tryBegin({ file, good }: JournalFollower, inside: readonly NativeFolder[]): NativeLock | undefined {
+  tryBegin({ file, good, limit }: JournalFollower, inside: readonly NativeFolder[]): NativeLock | undefined {
     if (this.#waiting.size > 0 || !file || !good || good.checkpoint.refusal) return undefined;
     const { generation } = good.checkpoint;
-    const limit = good.place.end + FEW_LINES;
     return explaining(this.path, () =>
       this.folder.begin(LOCK_FILE, lockNote(), file, generation, limit, ...inside),
     );

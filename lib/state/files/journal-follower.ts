@@ -23,8 +23,8 @@ import {
 // Takes milliseconds to read.
 const LONG = 1 << 16;
 
-/** So many bytes of lines take less time to read than a decision. */
-export const FEW_LINES = 1 << 14;
+// Takes less time to read than a decision.
+const FEW_LINES = 1 << 14;
 
 // Longer than any head.
 const HEAD_BYTES = 4096;
@@ -72,14 +72,18 @@ export class JournalFollower {
     return this.#journal;
   }
 
+  /** A file that is shorter has at most a few more lines than were read. */
+  get limit(): number {
+    return (this.#good?.place.end ?? 0) + FEW_LINES;
+  }
+
   /**
    * True if the file is the one that was read, with at most a few more lines. A newer format is in
    * another file.
    */
   get isAlmostKnown(): boolean {
     const now = this.#good && this.#versionNow();
-    if (!this.#good || now === undefined || inodeOf(now) !== inodeOf(this.#version!)) return false;
-    return sizeOf(now) < this.#good.place.end + FEW_LINES;
+    return now !== undefined && inodeOf(now) === inodeOf(this.#version!) && sizeOf(now) < this.limit;
   }
 
   /**
