@@ -11,6 +11,9 @@
 namespace numalign {
 namespace {
 
+// A look takes a microsecond, and a commit that replaces a file a hundred.
+constexpr int kMostLooks = 64;
+
 // The instances that threads are closing.
 struct Closings {
   std::mutex mutex;
@@ -59,10 +62,25 @@ Result<Inotify> Inotify::open() {
   return Inotify(std::move(fd));
 }
 
+// The kernel looks the path up before the watch is in place. What the path leads to may be replaced
+// between the two, and no event tells: the watch is of the old file for good. The second look that finds
+// the same comes after the watch.
 Result<int> Inotify::add(const std::string& path, uint32_t mask) {
-  int watch = inotify_add_watch(fd_.get(), path.c_str(), mask);
-  if (watch < 0) return syscall_error("inotify_add_watch", "cannot watch " + path);
-  return watch;
+  int watch = -1;
+  for (int looks = 0; looks < kMostLooks; looks++) {
+    const int found = inotify_add_watch(fd_.get(), path.c_str(), mask);
+    const int refused = found < 0 ? errno : 0;
+    if (found >= 0 && found == watch) {
+      watches_.insert(watch);
+      return watch;
+    }
+    if (watch >= 0 && !watches_.contains(watch)) inotify_rm_watch(fd_.get(), watch);
+    if (refused) return syscall_error("inotify_add_watch", "cannot watch " + path, refused);
+    watch = found;
+  }
+  if (!watches_.contains(watch)) inotify_rm_watch(fd_.get(), watch);
+  return syscall_error("inotify_add_watch", "cannot watch " + path + ", which is replaced all the time",
+                       EAGAIN);
 }
 
 void Inotify::close() {
@@ -81,7 +99,9 @@ void Inotify::close() {
   }
 }
 
-void Inotify::remove(int watch) { inotify_rm_watch(fd_.get(), watch); }
+void Inotify::remove(int watch) {
+  if (watches_.erase(watch)) inotify_rm_watch(fd_.get(), watch);
+}
 
 bool Inotify::has_unread() const {
   // FIONREAD adds up the sizes of all events, under the lock of the queue.
@@ -99,6 +119,7 @@ Result<std::vector<FolderEvent>> Inotify::read() {
     if (size < 0) return syscall_error("read", "cannot read the events of watched folders");
     for (ssize_t at = 0; at < size;) {
       const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
+      if (event->mask & IN_IGNORED) watches_.erase(event->wd);
       // The name is padded with zeros.
       events.push_back({event->wd, event->mask, event->len > 0 ? std::string(event->name) : std::string()});
       at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "core/result.h"
@@ -22,8 +23,9 @@ class Inotify {
   // EMFILE if the user has as many instances as fs.inotify.max_user_instances allows. Waits for those
   // that this process is closing.
   static Result<Inotify> open();
-  // Watches a folder or file for the events of `mask`, which may have flags of
-  // inotify_add_watch(2). ENOSPC at fs.inotify.max_user_watches.
+  // Watches the folder or file that the path leads to, also if that is replaced meanwhile, for the
+  // events of `mask`, which may have flags of inotify_add_watch(2). ENOSPC at
+  // fs.inotify.max_user_watches; EAGAIN if the path leads to another file at each look.
   Result<int> add(const std::string& path, uint32_t mask);
   // Ends a watch; does nothing if it has ended with its folder. Its last event is IN_IGNORED.
   void remove(int watch);
@@ -41,6 +43,7 @@ class Inotify {
  private:
   explicit Inotify(UniqueFd fd) : fd_(std::move(fd)) {}
   UniqueFd fd_;
+  std::unordered_set<int> watches_;  // that add() has returned and that have not ended
 };
 
 }  // namespace numalign

@@ -9,9 +9,28 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
+
 #include "platform/files/file_lock.h"
 #include "platform/files/folder.h"
 #include "support/temporary_folder.h"
+
+namespace {
+
+// What happens between the kernel's look at the path and the watch, in the next calls.
+std::vector<std::function<void()>> meanwhile;
+
+}  // namespace
+
+extern "C" int __real_inotify_add_watch(int fd, const char* path, uint32_t mask);
+extern "C" int __wrap_inotify_add_watch(int fd, const char* path, uint32_t mask) {
+  if (meanwhile.empty()) return __real_inotify_add_watch(fd, path, mask);
+  const numalign::UniqueFd found(open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  meanwhile.back()();
+  meanwhile.pop_back();
+  const std::string link = "/proc/self/fd/" + std::to_string(found.get());
+  return __real_inotify_add_watch(fd, link.c_str(), mask & ~unsigned{IN_DONT_FOLLOW});
+}
 
 namespace numalign {
 namespace {
@@ -82,6 +101,78 @@ TEST(Inotify, TellsOfAnAppendToAFileAndOfItsReplacement) {
   EXPECT_EQ(events[0].mask, unsigned{IN_MODIFY});
   (void)folder.replace("file", "other");
   EXPECT_EQ(next_events(inotify)[0].mask, unsigned{IN_ATTRIB});
+}
+
+// A file that is replaced, and lives on under another name, while a watch of it begins.
+class InotifyMeanwhile : public testing::Test {
+ protected:
+  void SetUp() override { replace(); }
+  void TearDown() override { meanwhile.clear(); }
+  void replace() {
+    const std::string former = path_ + std::to_string(former_++);
+    (void)link(path_.c_str(), former.c_str());
+    (void)folder_.replace("file", "text");
+  }
+  Result<int> add(uint32_t mask) { return inotify_.add(path_, mask | IN_DONT_FOLLOW); }
+  // Whether the one event of these is of this watch.
+  bool is_told(int watch) {
+    replace();
+    std::vector<FolderEvent> events = inotify_.read().value();
+    std::erase_if(events, [](const FolderEvent& event) { return event.mask == IN_IGNORED; });
+    return events.size() == 1 && events[0].watch == watch;
+  }
+
+  TemporaryFolder temporary_;
+  Folder folder_ = Folder::open(temporary_.path(), {}).value();
+  std::string path_ = temporary_.path() + "/file";
+  Inotify inotify_ = open_or_die();
+  int former_ = 0;
+};
+
+TEST_F(InotifyMeanwhile, WatchesTheFileThatReplacedTheOne) {
+  meanwhile.assign(3, [this] { replace(); });
+  Result<int> watch = add(IN_ATTRIB);
+  ASSERT_TRUE(watch.ok());
+  EXPECT_TRUE(meanwhile.empty());
+  EXPECT_TRUE(is_told(watch.value()));
+}
+
+TEST_F(InotifyMeanwhile, KeepsTheWatchThatTheFormerFileHad) {
+  const int former = add(IN_MODIFY).value();
+  meanwhile.assign(1, [this] { replace(); });
+  const int watch = add(IN_MODIFY).value();
+  EXPECT_NE(watch, former);
+  const UniqueFd file(open((path_ + "1").c_str(), O_WRONLY | O_APPEND));
+  ASSERT_EQ(write(file.get(), "x", 1), 1);
+  const std::vector<FolderEvent> events = inotify_.read().value();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].watch, former);
+}
+
+TEST_F(InotifyMeanwhile, RefusesAFileThatIsReplacedAtEachLookAndLeavesNoWatch) {
+  meanwhile.assign(1000, [this] { replace(); });
+  Result<int> watch = add(IN_ATTRIB);
+  ASSERT_FALSE(watch.ok());
+  EXPECT_EQ(watch.error().errno_value, EAGAIN);
+  EXPECT_GT(meanwhile.size(), 800u);
+  meanwhile.clear();
+  (void)inotify_.read();
+  replace();
+  EXPECT_TRUE(inotify_.read().value().empty());
+}
+
+TEST_F(InotifyMeanwhile, LeavesNoWatchOfAFileThatIsRemoved) {
+  meanwhile.assign(1, [this] {
+    ASSERT_EQ(link(path_.c_str(), (path_ + "kept").c_str()), 0);
+    ASSERT_EQ(unlink(path_.c_str()), 0);
+  });
+  Result<int> watch = add(IN_MODIFY);
+  ASSERT_FALSE(watch.ok());
+  EXPECT_EQ(watch.error().errno_value, ENOENT);
+  (void)inotify_.read();
+  const UniqueFd file(open((path_ + "kept").c_str(), O_WRONLY | O_APPEND));
+  ASSERT_EQ(write(file.get(), "x", 1), 1);
+  EXPECT_TRUE(inotify_.read().value().empty());
 }
 
 TEST(Inotify, RefusesALinkAndAFileWhereAFolderIsAskedFor) {
