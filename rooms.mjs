@@ -368,8 +368,10 @@ const tests = (text) =>
 
 const DECISIONS = tests(`
   input: pod-request
-  admission: topology-manager proposals
-  decision: memory-manager device-manager
+  admission: topology-manager proposals pod-level rejections
+  decision: memory-manager device-manager joint pod-level lookahead merge-hints flags core-kinds
+  decision: memory-tiers mixed parts even-memory strict-hugepages uneven-cores cpu-nodes grant-cpus
+  decision: allocation-strategy kubelet-version
   managers: devices
   conformance: divergences
   kubelet: kubelet-exchange
