@@ -64,6 +64,7 @@ const LATE_FILES = {
     admission: plan planner
     admission/grants: admit-all attachment resize shared-child shared-membership substitute transfer
     adoption
+    audit: account counters snapshot task-scan
     changes: adjuster answer carry-out conduct defragment growth-waits move-grant move-target moved-room
     changes: shrink-grants
     decision: booking claims explanation rejection resized-pod resource-explanations

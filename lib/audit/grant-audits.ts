@@ -1,11 +1,13 @@
 // GrantAudits: the accounts of grants that this environment audits, from one look to the next.
 
 import type { PodAssignment } from '../account/pod-assignment.js';
+import { presentCpus } from '../account/pod-holdings.js';
 import type { ReadOnlyHost } from '../admission/host.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { type Account, advance, auditOf, type GrantAudit, openAccount } from './account.js';
-import { snapshotCpus, takeSnapshot } from './snapshot.js';
-import { subjectOf } from './subject.js';
+import { type Beginning, begin } from './beginning.js';
+import { snapshotCpus, snapshotOf, takeSnapshot } from './snapshot.js';
+import { ownRoots, subjectOf } from './subject.js';
 import { scanTasks } from './task-scan.js';
 
 /** The options of {@link Grant.audit} and {@link Manager.audit}. */
@@ -43,10 +45,13 @@ function checkAudit(options: AuditOptions): AuditOptions {
 }
 
 interface Kept {
-  readonly account: Account;
+  readonly counts: Beginning | Account;
   /** True if it counts since the first pin, which is when this process came to run there. */
   readonly isPinned: boolean;
 }
+
+const accountOf = ({ counts }: Kept): Account =>
+  'rows' in counts ? openAccount(snapshotOf(counts)) : counts;
 
 // Keyed by grant, not by object.
 const audits = () => new Map<string, Kept>();
@@ -62,11 +67,7 @@ const auditsOf = ({ ledger }: AuditHost) => ledger.registry.of(audits);
 export function beginAudit(host: AuditHost, pod: PodAssignment): void {
   const audits = auditsOf(host);
   if (audits.get(pod.uid)?.isPinned) return;
-  const subject = subjectOf(host.topology, pod, true, []);
-  // A pin must not take the time to look at other tasks. Some kernels interrupt each CPU for its frequency.
-  const cpus = snapshotCpus(subject.cpus, true, false);
-  const views = { scan: null, cpus, memory: false, onlyCounters: true };
-  audits.set(pod.uid, { account: openAccount(takeSnapshot(subject, views)), isPinned: true });
+  audits.set(pod.uid, { counts: begin(presentCpus(pod), ownRoots(pod)), isPinned: true });
 }
 
 /** Ends a grant's audit. Call it when this process no longer has the grant. */
@@ -81,16 +82,17 @@ export function endAudit(host: AuditHost, pod: Pick<PodAssignment, 'uid'>): void
 export function auditGrant(host: AuditHost, pod: PodAssignment, options: AuditOptions): GrantAudit {
   const { reset = false, foreign = true, interrupts = true, memory = false } = checkAudit(options);
   const audits = auditsOf(host);
-  const before = audits.get(pod.uid);
-  const isPinned = before?.isPinned ?? false;
-  const threads = before?.account.last.threads ?? [];
+  const kept = audits.get(pod.uid);
+  const isPinned = kept?.isPinned ?? false;
+  const before = kept && accountOf(kept);
+  const threads = before?.last.threads ?? [];
   const subject = subjectOf(host.topology, pod, isPinned || host.ledger.owners.isOwn(pod.owner), threads);
   const snapshot = takeSnapshot(subject, {
     scan: foreign ? scanTasks(subject.cpus) : null,
     cpus: snapshotCpus(subject.cpus, interrupts),
     memory,
   });
-  const account = before && !reset ? advance(before.account, snapshot) : openAccount(snapshot);
-  audits.set(pod.uid, { account, isPinned });
+  const account = before && !reset ? advance(before, snapshot) : openAccount(snapshot);
+  audits.set(pod.uid, { counts: account, isPinned });
   return auditOf(account, pod.uid, pod.enforcement.level);
 }

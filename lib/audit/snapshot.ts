@@ -11,10 +11,11 @@ import {
 } from '../base/native-tables.js';
 import { THREAD_ROLES } from '../base/native-threads.js';
 import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
+import { BEGINNING, type Beginning } from './beginning.js';
 import { type CpuCounters, makeCounters, type ThreadCounters, type ThrottlingCounters } from './counters.js';
 import type { Subject } from './subject.js';
 import { orNull, rowsIn, type TaskScan } from './task-scan.js';
-import { readThrottling } from './throttling.js';
+import { readCpuStats, throttlingIn } from './throttling.js';
 
 /**
  * One thread of the grant: it may only run on the grant's CPUs. If a grant of this process has no
@@ -81,19 +82,46 @@ export interface Views {
   readonly cpus: ReadonlyMap<number, CpuSnapshot>;
   /** True if it also covers where the memory is. */
   readonly memory: boolean;
-  /** True for a beginning, which is only counters: no roles of threads, nor the CPUs where they run. */
-  readonly onlyCounters?: boolean;
 }
 
 /** `frequency`: some kernels interrupt each CPU to learn it. */
 export function snapshotCpus(cpus: CpuSet, interrupts: boolean, frequency = true): Map<number, CpuSnapshot> {
-  const rows = rowsIn(CPU_ACTIVITY_COLUMNS, native.cpuActivity(cpus.words, interrupts, frequency));
-  return new Map(
-    rows.map((row) => {
-      const counters = makeCounters(CPU_COUNTERS, (name) => orNull(row[name]));
-      return [row.cpu, { cpu: row.cpu, counters, frequencyKHz: orNull(row.frequencyKHz) }];
-    }),
-  );
+  return new Map(cpusIn(native.cpuActivity(cpus.words, interrupts, frequency)).map((one) => [one.cpu, one]));
+}
+
+function cpusIn(rows: Float64Array): CpuSnapshot[] {
+  return rowsIn(CPU_ACTIVITY_COLUMNS, rows).map(({ cpu, frequencyKHz, ...row }) => {
+    const counters = makeCounters(CPU_COUNTERS, (name) => orNull(row[name]));
+    return { cpu, counters, frequencyKHz: orNull(frequencyKHz) };
+  });
+}
+
+function threadsIn(rows: Float64Array, cpusOf: (row: number) => CpuSet): ThreadSnapshot[] {
+  return rowsIn(THREAD_COLUMNS, rows).map(({ pid, tid, startNs, processor, role, ...row }, i) => ({
+    pid,
+    tid,
+    startNs,
+    processor,
+    role: THREAD_ROLES[role]!,
+    cpus: cpusOf(i),
+    counters: makeCounters(THREAD_COUNTERS, (name) => orNull(row[name])),
+  }));
+}
+
+/** Only counters: without roles of threads, and the CPUs where they run. */
+export function snapshotOf({ time, rows, throttling }: Beginning): Snapshot {
+  const [bootNs, threads] = [rows[0]!, rows[1]!];
+  const cpusAt = BEGINNING + threads * THREAD_COLUMNS.length;
+  return {
+    time,
+    bootNs,
+    threads: threadsIn(rows.subarray(BEGINNING, cpusAt), () => CpuSet.EMPTY),
+    cpus: cpusIn(rows.subarray(cpusAt)),
+    tasks: null,
+    seesAll: null,
+    throttling: throttlingIn(throttling),
+    offNode: null,
+  };
 }
 
 /** Never throws: what cannot be read is null, and a process that has ended has no threads. */
@@ -105,17 +133,8 @@ export function takeSnapshot(
   const descendants = scan?.below(roots) ?? new Set(roots);
   const confinedPids = scan ? [...descendants].filter((pid) => scan.isConfined(pid)) : [];
   const processes = new Set([...roots, ...knownPids, ...confinedPids]);
-  const { onlyCounters = false } = views;
-  const { rows, masks, bootNs } = threadsOf(processes, { isOwn, cpus, onlyCounters });
-  const threads = rowsIn(THREAD_COLUMNS, rows).map(({ pid, tid, startNs, processor, role, ...row }, i) => ({
-    pid,
-    tid,
-    startNs,
-    processor,
-    role: THREAD_ROLES[role]!,
-    cpus: new CpuSet(masks[i]!),
-    counters: makeCounters(THREAD_COUNTERS, (name) => orNull(row[name])),
-  }));
+  const { rows, masks, bootNs } = threadsOf(processes, { isOwn, cpus });
+  const threads = threadsIn(rows, (row) => new CpuSet(masks[row]!));
   const pids = new Set(threads.map(({ pid }) => pid));
   return {
     time: Date.now(),
@@ -124,7 +143,7 @@ export function takeSnapshot(
     cpus: [...cpus].flatMap((cpu) => views.cpus.get(cpu) ?? []),
     tasks: scan && foreignTasks(scan, cpus, descendants, threads),
     seesAll: scan?.seesAll ?? null,
-    throttling: readThrottling(pids),
+    throttling: throttlingIn(readCpuStats(pids)),
     offNode: views.memory ? offNodeMemory(pids, memoryNodes) : null,
   };
 }
@@ -132,11 +151,11 @@ export function takeSnapshot(
 // If nothing is pinned for a grant of this process, all its threads count, wherever else they run.
 function threadsOf(
   processes: Iterable<number>,
-  { isOwn, cpus, onlyCounters }: Pick<Subject, 'isOwn' | 'cpus'> & { readonly onlyCounters: boolean },
+  { isOwn, cpus }: Pick<Subject, 'isOwn' | 'cpus'>,
 ): NativeThreads {
-  const threads = native.threadActivity(Int32Array.from(processes), cpus.words, true, onlyCounters);
+  const threads = native.threadActivity(Int32Array.from(processes), cpus.words, true);
   if (threads.rows.length > 0 || !isOwn) return threads;
-  return native.threadActivity(Int32Array.of(process.pid), cpus.words, false, onlyCounters);
+  return native.threadActivity(Int32Array.of(process.pid), cpus.words, false);
 }
 
 function foreignTasks(

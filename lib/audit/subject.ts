@@ -38,12 +38,18 @@ export function subjectOf(
   const booked = NodeSet.from(memoryOf(pod).flatMap(({ nodes }) => nodes));
   return {
     cpus,
-    roots: isOwn ? [...processesOf(pod.owner), process.pid] : processesOf(pod.owner),
+    roots: isOwn ? ownRoots(pod) : processesOf(pod.owner),
     knownPids: before.map(({ pid }) => pid),
     isOwn,
     memoryNodes: booked.isEmpty ? topology.nodesOf(cpus) : booked,
   };
 }
+
+/** The processes of a grant that this process has. */
+export const ownRoots = ({ owner }: Pick<PodAssignment, 'owner'>): number[] => [
+  ...processesOf(owner),
+  process.pid,
+];
 
 /**
  * The process that owns a grant, or those in the cgroup that owns it. Empty for a persistent owner,

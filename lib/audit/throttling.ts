@@ -14,13 +14,15 @@ function cpuHierarchy(): Hierarchy | undefined {
   return unlessThrown(() => findHierarchy('cpu'));
 }
 
+/** Texts of cpu.stat by the path of the file. */
+export type CpuStats = ReadonlyMap<string, string>;
+
 /**
- * The throttling of these processes' cgroups, and of all visible cgroups above them, whose quotas
- * apply to them too. By the path of the file, without cgroups that do not count it. Empty without a
- * visible CPU controller.
+ * What these processes' cgroups count, and all visible cgroups above them, whose quotas apply to
+ * them too. Empty without a visible CPU controller.
  */
-export function readThrottling(pids: Iterable<number>): ReadonlyMap<string, ThrottlingCounters> {
-  const found = new Map<string, ThrottlingCounters>();
+export function readCpuStats(pids: Iterable<number>): CpuStats {
+  const found = new Map<string, string>();
   // Found only once: the machine's hierarchies do not move.
   const cpu = ENVIRONMENT.of(cpuHierarchy);
   if (cpu === undefined) return found;
@@ -29,9 +31,18 @@ export function readThrottling(pids: Iterable<number>): ReadonlyMap<string, Thro
     for (let at = folder; at.startsWith(cpu.mount.point); at = dirname(at)) {
       const file = join(at, 'cpu.stat');
       if (found.has(file)) break;
-      const throttling = parseCpuStat(textOf(file) ?? '');
-      if (throttling) found.set(file, throttling);
+      found.set(file, textOf(file) ?? '');
     }
+  }
+  return found;
+}
+
+/** Without cgroups that do not count it. */
+export function throttlingIn(stats: CpuStats): ReadonlyMap<string, ThrottlingCounters> {
+  const found = new Map<string, ThrottlingCounters>();
+  for (const [file, text] of stats) {
+    const throttling = parseCpuStat(text);
+    if (throttling) found.set(file, throttling);
   }
   return found;
 }

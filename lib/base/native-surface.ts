@@ -244,9 +244,15 @@ export interface Native extends NativeCode {
   schedule(call: ScheduleCall): NativeScheduling | { starved: number; cpus: Words };
 
   /** The threads of these processes that may run on these CPUs; with `confined`, only there. */
-  threadActivity(pids: Int32Array, cpus: Words, confined: boolean, onlyCounters: boolean): NativeThreads;
+  threadActivity(pids: Int32Array, cpus: Words, confined: boolean): NativeThreads;
   /** A row for each CPU; NaN for a value that cannot be read. */
   cpuActivity(cpus: Words, withInterrupts: boolean, withFrequency: boolean): Float64Array;
+  /**
+   * Nanoseconds since boot, the number of threads, their rows, and those of the CPUs: all counters, but
+   * no roles and frequencies. The threads of these processes that may run only on these CPUs; if there
+   * are none, those of this process that may run there.
+   */
+  beginActivity(pids: Int32Array, cpus: Words): Float64Array;
   /** Looks at every process that /proc shows. */
   scanTasks(cpus: Words): NativeTasks;
 

@@ -52,31 +52,42 @@ ThreadRole role_of(const ThreadActivity& thread) {
   return thread.tid == thread.pid ? ThreadRole::kMain : ThreadRole::kOther;
 }
 
-// (process ids, words of the CPUs, confined to them, only counters): { rows, masks, bootNs }
+void add(Rows& rows, const ThreadActivity& thread, ThreadRole role) {
+  rows.add(thread.pid);
+  rows.add(thread.tid);
+  rows.add(thread.start_ns);
+  rows.add(thread.processor);
+  rows.add(static_cast<int>(role));
+  rows.add(member(thread.schedstat, &TaskSchedstat::run_ns));
+  rows.add(member(thread.schedstat, &TaskSchedstat::delay_ns));
+  rows.add(member(thread.schedstat, &TaskSchedstat::timeslices));
+  rows.add(thread.switches.voluntary);
+  rows.add(thread.switches.involuntary);
+  rows.add(thread.switches.migrations);
+}
+
+void add(Rows& rows, const CpuActivity& cpu) {
+  rows.add(cpu.cpu);
+  rows.add(cpu.interrupts);
+  rows.add(cpu.numbered_interrupts);
+  rows.add(cpu.softirqs);
+  rows.add(member(cpu.times, &CpuTimes::busy_ns));
+  rows.add(member(cpu.times, &CpuTimes::idle_ns));
+  rows.add(member(cpu.times, &CpuTimes::steal_ns));
+  rows.add(cpu.frequency_khz);
+}
+
+// (process ids, words of the CPUs, confined to them): { rows, masks, bootNs }
 Napi::Value threads(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   const auto which = to_bool(info[2], "confined") ? ThreadsOn::kTheseOnly : ThreadsOn::kTheseToo;
-  const bool only_counters = to_bool(info[3], "only counters");
-  std::map<pid_t, PinnedThread> just_pinned;
-  if (only_counters) just_pinned = ThreadPins::of_this_process().pinned();
-  std::vector<ThreadActivity> found =
-      thread_activity(to_pids(info[0]), to_id_set<CpuTag>(info[1]), which, just_pinned);
+  const std::vector<ThreadActivity> found =
+      thread_activity(to_pids(info[0]), to_id_set<CpuTag>(info[1]), which);
   Rows rows;
   auto masks = Napi::Array::New(env, found.size());
   for (size_t i = 0; i < found.size(); i++) {
-    const ThreadActivity& thread = found[i];
-    rows.add(thread.pid);
-    rows.add(thread.tid);
-    rows.add(thread.start_ns);
-    rows.add(thread.processor);
-    rows.add(static_cast<int>(only_counters ? ThreadRole::kOther : role_of(thread)));
-    rows.add(member(thread.schedstat, &TaskSchedstat::run_ns));
-    rows.add(member(thread.schedstat, &TaskSchedstat::delay_ns));
-    rows.add(member(thread.schedstat, &TaskSchedstat::timeslices));
-    rows.add(thread.switches.voluntary);
-    rows.add(thread.switches.involuntary);
-    rows.add(thread.switches.migrations);
-    masks[i] = from_id_set(env, thread.cpus);
+    add(rows, found[i], role_of(found[i]));
+    masks[i] = from_id_set(env, found[i].cpus);
   }
   Napi::Object object = Napi::Object::New(env);
   object["rows"] = rows.to_array(env);
@@ -90,15 +101,28 @@ Napi::Value cpus(const Napi::CallbackInfo& info) {
   Rows rows;
   for (const CpuActivity& cpu : cpu_activity(to_id_set<CpuTag>(info[0]), to_bool(info[1], "with interrupts"),
                                              to_bool(info[2], "with frequency"))) {
-    rows.add(cpu.cpu);
-    rows.add(cpu.interrupts);
-    rows.add(cpu.numbered_interrupts);
-    rows.add(cpu.softirqs);
-    rows.add(member(cpu.times, &CpuTimes::busy_ns));
-    rows.add(member(cpu.times, &CpuTimes::idle_ns));
-    rows.add(member(cpu.times, &CpuTimes::steal_ns));
-    rows.add(cpu.frequency_khz);
+    add(rows, cpu);
   }
+  return rows.to_array(info.Env());
+}
+
+// (process ids, words of the CPUs): nanoseconds since boot, the number of threads, then their rows and
+// those of the CPUs. The threads are those confined to the CPUs; if there is none, all of this process
+// that may run there.
+Napi::Value begin(const Napi::CallbackInfo& info) {
+  const CpuSet cpus = to_id_set<CpuTag>(info[1]);
+  // A pin must not take the time to interrupt each CPU for its frequency.
+  const std::vector<CpuActivity> by_cpu = cpu_activity(cpus, true, false);
+  const std::map<pid_t, PinnedThread> just_pinned = ThreadPins::of_this_process().pinned();
+  const pid_t own = own_process_id();
+  std::vector<ThreadActivity> threads =
+      thread_activity(to_pids(info[0]), cpus, ThreadsOn::kTheseOnly, just_pinned);
+  if (threads.empty()) threads = thread_activity({&own, 1}, cpus, ThreadsOn::kTheseToo, just_pinned);
+  Rows rows;
+  rows.add(boot_time_ns());
+  rows.add(threads.size());
+  for (const ThreadActivity& thread : threads) add(rows, thread, ThreadRole::kOther);
+  for (const CpuActivity& cpu : by_cpu) add(rows, cpu);
   return rows.to_array(info.Env());
 }
 
@@ -139,6 +163,7 @@ Napi::Value scan(const Napi::CallbackInfo& info) {
 void export_activity(Napi::Env env, Napi::Object exports) {
   exports["threadActivity"] = Napi::Function::New(env, threads);
   exports["cpuActivity"] = Napi::Function::New(env, cpus);
+  exports["beginActivity"] = Napi::Function::New(env, begin);
   exports["scanTasks"] = Napi::Function::New(env, scan);
 }
 

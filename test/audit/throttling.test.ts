@@ -1,9 +1,11 @@
 // needs: machine
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { readThrottling } from '../../lib/audit/throttling.js';
+import { readCpuStats, throttlingIn } from '../../lib/audit/throttling.js';
 import { parseCpuStat } from '../../lib/cgroups/files/cpu-stat.js';
 import { findHierarchy, folderOf, pathIn } from '../../lib/cgroups/files/hierarchies.js';
+
+const readThrottling = (pids: number[]) => throttlingIn(readCpuStats(pids));
 
 describe('cpu.stat', () => {
   it('is read in the form of both versions', () => {
