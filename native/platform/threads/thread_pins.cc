@@ -134,15 +134,22 @@ void ThreadPins::forget_ended(pid_t tid) {
   if (pin != pins_.end() && !ThreadStarts().are_of_one(tid, pin->second.start)) pins_.erase(pin);
 }
 
-Result<std::vector<pid_t>> ThreadPins::list_threads() {
-  Result<std::vector<pid_t>> now = process_threads();
+// Opens `list` at first.
+Result<std::vector<pid_t>> ThreadPins::list_threads(std::optional<ThreadList>& list) {
+  if (!list) {
+    Result<ThreadList> opened = ThreadList::open(0);
+    if (!opened.ok()) return opened.error();
+    list = std::move(opened).value();
+  }
+  Result<std::vector<pid_t>> now = list->threads();
   if (now.ok()) listed_ = now.value();
   return now;
 }
 
 // If they cannot be listed now, because no descriptor is left, those of the last list.
 Result<std::vector<pid_t>> ThreadPins::threads() {
-  Result<std::vector<pid_t>> now = list_threads();
+  std::optional<ThreadList> list;
+  Result<std::vector<pid_t>> now = list_threads(list);
   if (now.ok() || listed_.empty()) return now;
   std::erase_if(listed_, [](pid_t tid) { return !is_own_thread(tid); });
   return listed_;
@@ -266,9 +273,10 @@ Result<std::variant<PinOutcome, AlreadyPinned>> ThreadPins::pin(pid_t tid, const
   std::lock_guard lock(mutex_);
   PinOutcome outcome;
   if (tid != -1 && target.grant.empty()) return pin_for_nobody(tid == 0 ? current_thread_id() : tid, cpus);
+  std::optional<ThreadList> open;
   const Moves moves{
       .threads = [&]() -> Result<std::vector<pid_t>> {
-        if (tid == -1) return list_threads();
+        if (tid == -1) return list_threads(open);
         return std::vector<pid_t>{tid == 0 ? current_thread_id() : tid};
       },
       .destination_of =
@@ -296,9 +304,10 @@ Result<std::variant<PlacementOutcome, AlreadyPinned>> ThreadPins::place(const Pl
   auto place_of = [&](ThreadRole role) -> const std::optional<ThreadPlace>& {
     return placement[static_cast<size_t>(role)];
   };
+  std::optional<ThreadList> open;
   const Moves moves{
       .threads = [&]() -> Result<std::vector<pid_t>> {
-        Result<std::vector<pid_t>> list = list_threads();
+        Result<std::vector<pid_t>> list = list_threads(open);
         if (!list.ok()) return list;
         std::vector<pid_t> threads = std::move(list).value();
         for (pid_t thread : threads) {

@@ -258,7 +258,7 @@ class ThreadPins {
   bool has_threads(const std::string& grant) const;
   void forget_ended();
   void forget_ended(pid_t tid);
-  Result<std::vector<pid_t>> list_threads();
+  Result<std::vector<pid_t>> list_threads(std::optional<ThreadList>& list);
   Result<std::vector<pid_t>> threads();
   void come_back(const Departure& left);
   void leave(pid_t tid, const Result<CpuSet>& mask, const CpuSet& before, const Pin* pin, const CpuSet& pool,
