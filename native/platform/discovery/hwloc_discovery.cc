@@ -429,16 +429,21 @@ Result<TopologySpec> read_by_hwloc(const std::optional<std::string>& synthetic) 
   return TopologySpec{with_kinds(std::move(cpus).value(), facts), std::move(nodes).value(), {}, all, {}, all};
 }
 
+// Those of the cpuset of this thread. One that may run on all of them shows that; else the limit changes
+// the mask of a thread.
+Result<CpuSet> allowed_among(const CpuSet& online) {
+  Result<CpuSet> mask = get_affinity(0);
+  if (mask.ok() && online.is_subset_of(mask.value())) return online;
+  Result<CpuSet> limit = std::async(std::launch::async, cpuset_limit).get();
+  return limit.ok() ? limit.value() & online : limit;
+}
+
 Result<TopologySpec> discover_machine(bool with_devices) {
   if (auto error = check_environment()) return *error;
   if (auto error = check_open_files()) return *error;
-  // Reads the devices on another CPU meanwhile; hwloc takes twice as long. The limit changes the mask
-  // of its thread.
-  auto beside = std::async(std::launch::async, [with_devices] {
-    std::vector<PciDevice> devices;
-    if (with_devices) devices = read_pci_devices("/sys");
-    return std::pair(std::move(devices), cpuset_limit());
-  });
+  // Reads the devices on another CPU meanwhile; hwloc takes twice as long.
+  std::future<std::vector<PciDevice>> devices;
+  if (with_devices) devices = std::async(std::launch::async, [] { return read_pci_devices("/sys"); });
   Result<TopologySpec> read = read_by_hwloc(std::nullopt);
   if (!read.ok()) return read.error();
   TopologySpec spec = std::move(read).value();
@@ -446,11 +451,11 @@ Result<TopologySpec> discover_machine(bool with_devices) {
   spec.possible = online | read_cpu_list("cpu/possible");
   spec.isolated = read_cpu_list("cpu/isolated");
   add_linux_memory(spec.nodes, spec.cpus);
-  auto [devices, limit] = beside.get();
-  if (!limit.ok()) return limit.error();
+  Result<CpuSet> allowed = allowed_among(online);
+  if (!allowed.ok()) return allowed.error();
+  spec.allowed = std::move(allowed).value();
+  if (devices.valid()) spec.devices = devices.get();
   if (auto error = check_open_files()) return *error;
-  spec.allowed = limit.value() & online;
-  spec.devices = std::move(devices);
   spec.has_devices = with_devices;
   forget_unknown_nodes(spec.devices, spec.nodes);
   return spec;
