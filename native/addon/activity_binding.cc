@@ -161,10 +161,10 @@ Napi::Value scan(const Napi::CallbackInfo& info) {
 }  // namespace
 
 void export_activity(Napi::Env env, Napi::Object exports) {
-  exports["threadActivity"] = Napi::Function::New(env, threads);
-  exports["cpuActivity"] = Napi::Function::New(env, cpus);
-  exports["beginActivity"] = Napi::Function::New(env, begin);
-  exports["scanTasks"] = Napi::Function::New(env, scan);
+  exports["threadActivity"] = Napi::Function::New<threads>(env);
+  exports["cpuActivity"] = Napi::Function::New<cpus>(env);
+  exports["beginActivity"] = Napi::Function::New<begin>(env);
+  exports["scanTasks"] = Napi::Function::New<scan>(env);
 }
 
 }  // namespace numalign::addon

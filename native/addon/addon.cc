@@ -49,8 +49,8 @@ Napi::Value format_list(const Napi::CallbackInfo& info) {
 
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   env.SetInstanceData(new Environment(env));
-  exports["setErrorClass"] = Napi::Function::New(env, set_error_class);
-  exports["setWire"] = Napi::Function::New(env, set_wire);
+  exports["setErrorClass"] = Napi::Function::New<set_error_class>(env);
+  exports["setWire"] = Napi::Function::New<set_wire>(env);
   export_id_lists(env, exports);
   export_checksums(env, exports);
   export_code(env, exports);
@@ -73,10 +73,10 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
 }  // namespace
 
 void export_id_lists(Napi::Env env, Napi::Object exports) {
-  exports["parseCpuList"] = Napi::Function::New(env, parse_list<CpuTag>);
-  exports["parseNodeList"] = Napi::Function::New(env, parse_list<NodeTag>);
-  exports["formatCpuList"] = Napi::Function::New(env, format_list<CpuTag>);
-  exports["formatNodeList"] = Napi::Function::New(env, format_list<NodeTag>);
+  exports["parseCpuList"] = Napi::Function::New<parse_list<CpuTag>>(env);
+  exports["parseNodeList"] = Napi::Function::New<parse_list<NodeTag>>(env);
+  exports["formatCpuList"] = Napi::Function::New<format_list<CpuTag>>(env);
+  exports["formatNodeList"] = Napi::Function::New<format_list<NodeTag>>(env);
 }
 
 NODE_API_MODULE(numalign, init)

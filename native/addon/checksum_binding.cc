@@ -24,7 +24,7 @@ Napi::Value crc32_binding(const Napi::CallbackInfo& info) {
 }  // namespace
 
 void export_checksums(Napi::Env env, Napi::Object exports) {
-  exports["crc32"] = Napi::Function::New(env, crc32_binding);
+  exports["crc32"] = Napi::Function::New<crc32_binding>(env);
 }
 
 }  // namespace numalign::addon

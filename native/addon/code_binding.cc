@@ -71,10 +71,10 @@ Napi::Value with_head_binding(const Napi::CallbackInfo& info) {
 }  // namespace
 
 void export_code(Napi::Env env, Napi::Object exports) {
-  exports["readSource"] = Napi::Function::New(env, read_source_binding);
-  exports["isTrustedFolder"] = Napi::Function::New(env, is_trusted_folder_binding);
-  exports["readCode"] = Napi::Function::New(env, read_code_binding);
-  exports["withHead"] = Napi::Function::New(env, with_head_binding);
+  exports["readSource"] = Napi::Function::New<read_source_binding>(env);
+  exports["isTrustedFolder"] = Napi::Function::New<is_trusted_folder_binding>(env);
+  exports["readCode"] = Napi::Function::New<read_code_binding>(env);
+  exports["withHead"] = Napi::Function::New<with_head_binding>(env);
 }
 
 }  // namespace numalign::addon

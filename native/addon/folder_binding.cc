@@ -557,9 +557,9 @@ void export_folder(Napi::Env env, Napi::Object exports) {
   data.lock_class = Napi::Persistent(LockObject::define(env));
   data.owner_class = Napi::Persistent(OwnerObject::define(env));
   exports["Folder"] = folder;
-  exports["extendedAttribute"] = Napi::Function::New(env, read_extended_attribute);
-  exports["orphanedOwners"] = Napi::Function::New(env, orphaned_owners);
-  exports["closeOrphanedOwner"] = Napi::Function::New(env, close_orphaned_owner);
+  exports["extendedAttribute"] = Napi::Function::New<read_extended_attribute>(env);
+  exports["orphanedOwners"] = Napi::Function::New<orphaned_owners>(env);
+  exports["closeOrphanedOwner"] = Napi::Function::New<close_orphaned_owner>(env);
 }
 
 }  // namespace numalign::addon

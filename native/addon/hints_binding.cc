@@ -101,15 +101,15 @@ Napi::Value ask(const Napi::CallbackInfo& info) {
 }  // namespace
 
 void export_hints(Napi::Env env, Napi::Object exports) {
-  exports["cpuHints"] = Napi::Function::New(env, cpu_hints_binding);
-  exports["memoryHints"] = Napi::Function::New(env, memory_hints_binding);
-  exports["deviceHints"] = Napi::Function::New(env, device_hints_binding);
-  exports["wholeCores"] = Napi::Function::New(env, whole_cores_binding);
-  exports["isHintFamily"] = Napi::Function::New(env, is_hint_family);
-  exports["listHints"] = Napi::Function::New(env, list_hints_binding);
-  exports["withoutPreferred"] = Napi::Function::New(env, without_preferred_binding);
-  exports["mergeHints"] = Napi::Function::New(env, ask<answer_merge>);
-  exports["decide"] = Napi::Function::New(env, ask<answer_placement>);
+  exports["cpuHints"] = Napi::Function::New<cpu_hints_binding>(env);
+  exports["memoryHints"] = Napi::Function::New<memory_hints_binding>(env);
+  exports["deviceHints"] = Napi::Function::New<device_hints_binding>(env);
+  exports["wholeCores"] = Napi::Function::New<whole_cores_binding>(env);
+  exports["isHintFamily"] = Napi::Function::New<is_hint_family>(env);
+  exports["listHints"] = Napi::Function::New<list_hints_binding>(env);
+  exports["withoutPreferred"] = Napi::Function::New<without_preferred_binding>(env);
+  exports["mergeHints"] = Napi::Function::New<ask<answer_merge>>(env);
+  exports["decide"] = Napi::Function::New<ask<answer_placement>>(env);
 }
 
 }  // namespace numalign::addon

@@ -179,7 +179,7 @@ Napi::Value from_version(Napi::Env env, const FileVersion& version) {
 }
 
 void export_journal(Napi::Env env, Napi::Object exports) {
-  exports["mergeLines"] = Napi::Function::New(env, merge_lines_binding);
+  exports["mergeLines"] = Napi::Function::New<merge_lines_binding>(env);
   Environment::of(env).journal_class = Napi::Persistent(JournalObject::define(env));
 }
 

@@ -278,16 +278,16 @@ Napi::Value choices(const Napi::CallbackInfo& info) {
 }  // namespace
 
 void export_members(Napi::Env env, Napi::Object exports) {
-  exports["planMember"] = Napi::Function::New(env, plan_member_binding);
-  exports["moveMember"] = Napi::Function::New(env, move_member_binding);
-  exports["askedMasks"] = Napi::Function::New(env, member_choices_binding);
-  exports["memberRecord"] = Napi::Function::New(env, member_record_binding);
-  exports["memberThreads"] = Napi::Function::New(env, member_threads_binding);
-  exports["mayMove"] = Napi::Function::New(env, may_move_binding);
-  exports["choices"] = Napi::Function::New(env, choices);
-  exports["learnAskedMasks"] = Napi::Function::New(env, learn_choices);
-  exports["rememberMasks"] = Napi::Function::New(env, remember_masks);
-  exports["restoreMasks"] = Napi::Function::New(env, restore_masks);
+  exports["planMember"] = Napi::Function::New<plan_member_binding>(env);
+  exports["moveMember"] = Napi::Function::New<move_member_binding>(env);
+  exports["askedMasks"] = Napi::Function::New<member_choices_binding>(env);
+  exports["memberRecord"] = Napi::Function::New<member_record_binding>(env);
+  exports["memberThreads"] = Napi::Function::New<member_threads_binding>(env);
+  exports["mayMove"] = Napi::Function::New<may_move_binding>(env);
+  exports["choices"] = Napi::Function::New<choices>(env);
+  exports["learnAskedMasks"] = Napi::Function::New<learn_choices>(env);
+  exports["rememberMasks"] = Napi::Function::New<remember_masks>(env);
+  exports["restoreMasks"] = Napi::Function::New<restore_masks>(env);
 }
 
 }  // namespace numalign::addon

@@ -169,12 +169,12 @@ Napi::Value node_buffer(const Napi::CallbackInfo& info) {
 }  // namespace
 
 void export_memory(Napi::Env env, Napi::Object exports) {
-  exports["memoryPolicy"] = Napi::Function::New(env, get_policy);
-  exports["setMemoryPolicy"] = Napi::Function::New(env, set_policy);
-  exports["migratePages"] = Napi::Function::New(env, migrate);
-  exports["memoryPlacement"] = Napi::Function::New(env, placement);
-  exports["moveBuffer"] = Napi::Function::New(env, move_buffer);
-  exports["nodeBuffer"] = Napi::Function::New(env, node_buffer);
+  exports["memoryPolicy"] = Napi::Function::New<get_policy>(env);
+  exports["setMemoryPolicy"] = Napi::Function::New<set_policy>(env);
+  exports["migratePages"] = Napi::Function::New<migrate>(env);
+  exports["memoryPlacement"] = Napi::Function::New<placement>(env);
+  exports["moveBuffer"] = Napi::Function::New<move_buffer>(env);
+  exports["nodeBuffer"] = Napi::Function::New<node_buffer>(env);
 }
 
 }  // namespace numalign::addon

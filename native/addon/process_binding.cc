@@ -48,10 +48,10 @@ Napi::Value is_proc_ours_binding(const Napi::CallbackInfo& info) {
 }  // namespace
 
 void export_process(Napi::Env env, Napi::Object exports) {
-  exports["execute"] = Napi::Function::New(env, execute_binding);
-  exports["isProcOurs"] = Napi::Function::New(env, is_proc_ours_binding);
-  exports["startReaper"] = Napi::Function::New(env, start_reaper_binding);
-  exports["randomUuid"] = Napi::Function::New(env, random_uuid_binding);
+  exports["execute"] = Napi::Function::New<execute_binding>(env);
+  exports["isProcOurs"] = Napi::Function::New<is_proc_ours_binding>(env);
+  exports["startReaper"] = Napi::Function::New<start_reaper_binding>(env);
+  exports["randomUuid"] = Napi::Function::New<random_uuid_binding>(env);
 }
 
 }  // namespace numalign::addon

@@ -48,8 +48,8 @@ Napi::Value cache_ways_binding(const Napi::CallbackInfo& info) {
 }  // namespace
 
 void export_quiet(Napi::Env env, Napi::Object exports) {
-  exports["housekeepingCpus"] = Napi::Function::New(env, housekeeping_binding);
-  exports["cacheWays"] = Napi::Function::New(env, cache_ways_binding);
+  exports["housekeepingCpus"] = Napi::Function::New<housekeeping_binding>(env);
+  exports["cacheWays"] = Napi::Function::New<cache_ways_binding>(env);
 }
 
 }  // namespace numalign::addon

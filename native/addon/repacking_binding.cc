@@ -173,7 +173,7 @@ Napi::Value find_repackings_binding(const Napi::CallbackInfo& info) {
 }  // namespace
 
 void export_repacking(Napi::Env env, Napi::Object exports) {
-  exports["findRepackings"] = Napi::Function::New(env, find_repackings_binding);
+  exports["findRepackings"] = Napi::Function::New<find_repackings_binding>(env);
 }
 
 }  // namespace numalign::addon

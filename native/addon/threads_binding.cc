@@ -416,35 +416,35 @@ Napi::Value threads(const Napi::CallbackInfo& info) {
 }  // namespace
 
 void export_threads(Napi::Env env, Napi::Object exports) {
-  exports["pin"] = Napi::Function::New(env, pin);
-  exports["place"] = Napi::Function::New(env, place);
-  exports["openBirth"] = Napi::Function::New(env, open_birth);
-  exports["closeBirth"] = Napi::Function::New(env, close_birth);
-  exports["adopt"] = Napi::Function::New(env, adopt);
-  exports["forgetThread"] = Napi::Function::New(env, forget_thread);
-  exports["leastUsedCpu"] = Napi::Function::New(env, least_used_cpu);
-  exports["probePool"] = Napi::Function::New(env, probe_pool);
-  exports["scheduling"] = Napi::Function::New(env, scheduling);
-  exports["schedule"] = Napi::Function::New(env, schedule);
-  exports["undoPin"] = Napi::Function::New(env, undo_pin);
-  exports["shareThreads"] = Napi::Function::New(env, share_threads);
-  exports["followGrant"] = Napi::Function::New(env, follow_grant);
-  exports["grantThreads"] = Napi::Function::New(env, grant_threads);
-  exports["strayThreads"] = Napi::Function::New(env, stray_threads);
-  exports["recallThreads"] = Napi::Function::New(env, recall_threads);
-  exports["checkNotPinned"] = Napi::Function::New(env, check_not_pinned);
-  exports["parkGrant"] = Napi::Function::New(env, park_grant);
-  exports["ask"] = Napi::Function::New(env, ask);
-  exports["askLater"] = Napi::Function::New(env, ask_later);
-  exports["askForMasks"] = Napi::Function::New(env, ask_choices);
-  exports["settleAskedMasks"] = Napi::Function::New(env, settle_choices);
-  exports["chosenMask"] = Napi::Function::New(env, chosen_mask);
-  exports["askedMask"] = Napi::Function::New(env, asked_mask);
-  exports["affinity"] = Napi::Function::New(env, affinity);
-  exports["readCpuList"] = Napi::Function::New(env, read_cpu_list_binding);
-  exports["onlineCpus"] = Napi::Function::New(env, online_cpus_binding);
-  exports["threadId"] = Napi::Function::New(env, thread_id);
-  exports["threads"] = Napi::Function::New(env, threads);
+  exports["pin"] = Napi::Function::New<pin>(env);
+  exports["place"] = Napi::Function::New<place>(env);
+  exports["openBirth"] = Napi::Function::New<open_birth>(env);
+  exports["closeBirth"] = Napi::Function::New<close_birth>(env);
+  exports["adopt"] = Napi::Function::New<adopt>(env);
+  exports["forgetThread"] = Napi::Function::New<forget_thread>(env);
+  exports["leastUsedCpu"] = Napi::Function::New<least_used_cpu>(env);
+  exports["probePool"] = Napi::Function::New<probe_pool>(env);
+  exports["scheduling"] = Napi::Function::New<scheduling>(env);
+  exports["schedule"] = Napi::Function::New<schedule>(env);
+  exports["undoPin"] = Napi::Function::New<undo_pin>(env);
+  exports["shareThreads"] = Napi::Function::New<share_threads>(env);
+  exports["followGrant"] = Napi::Function::New<follow_grant>(env);
+  exports["grantThreads"] = Napi::Function::New<grant_threads>(env);
+  exports["strayThreads"] = Napi::Function::New<stray_threads>(env);
+  exports["recallThreads"] = Napi::Function::New<recall_threads>(env);
+  exports["checkNotPinned"] = Napi::Function::New<check_not_pinned>(env);
+  exports["parkGrant"] = Napi::Function::New<park_grant>(env);
+  exports["ask"] = Napi::Function::New<ask>(env);
+  exports["askLater"] = Napi::Function::New<ask_later>(env);
+  exports["askForMasks"] = Napi::Function::New<ask_choices>(env);
+  exports["settleAskedMasks"] = Napi::Function::New<settle_choices>(env);
+  exports["chosenMask"] = Napi::Function::New<chosen_mask>(env);
+  exports["askedMask"] = Napi::Function::New<asked_mask>(env);
+  exports["affinity"] = Napi::Function::New<affinity>(env);
+  exports["readCpuList"] = Napi::Function::New<read_cpu_list_binding>(env);
+  exports["onlineCpus"] = Napi::Function::New<online_cpus_binding>(env);
+  exports["threadId"] = Napi::Function::New<thread_id>(env);
+  exports["threads"] = Napi::Function::New<threads>(env);
 }
 
 }  // namespace numalign::addon

@@ -233,11 +233,11 @@ const Topology& to_topology(const Napi::Value& value) {
 }
 
 void export_topology(Napi::Env env, Napi::Object exports) {
-  exports["createTopology"] = Napi::Function::New(env, create_topology);
-  exports["describeTopology"] = Napi::Function::New(env, describe_topology);
-  exports["discoverTopology"] = Napi::Function::New(env, discover_topology);
-  exports["readDevices"] = Napi::Function::New(env, read_devices_binding);
-  exports["bestFit"] = Napi::Function::New(env, best_fit_binding);
+  exports["createTopology"] = Napi::Function::New<create_topology>(env);
+  exports["describeTopology"] = Napi::Function::New<describe_topology>(env);
+  exports["discoverTopology"] = Napi::Function::New<discover_topology>(env);
+  exports["readDevices"] = Napi::Function::New<read_devices_binding>(env);
+  exports["bestFit"] = Napi::Function::New<best_fit_binding>(env);
 }
 
 }  // namespace numalign::addon
