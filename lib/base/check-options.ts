@@ -44,8 +44,9 @@ export function nearestOf(key: string, valid: readonly string[]): string | undef
 }
 
 // All but an array have no members of their own: they would be taken for options that are left out.
+const BUILT_IN = ['Array', 'Date', 'Map', 'Promise', 'RegExp', 'Set'];
 const isBuiltIn = (value: object) =>
-  /^\[object (?:Array|Date|Map|Promise|RegExp|Set)\]$/.test(Object.prototype.toString.call(value));
+  BUILT_IN.includes(Object.prototype.toString.call(value).slice('[object '.length, -1));
 
 // A Manager, say, in place of options.
 function ownerText(options: object): string {

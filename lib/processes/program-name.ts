@@ -2,14 +2,16 @@
 // contain passwords. Pure.
 import { basename } from 'node:path';
 
-const NODE = /^node(js)?$/;
-const NUMALIGN = /(^|\/)(numalign|cli\/dist\/main\.cjs)$/;
 // Node's options that take the next word as their value.
-const TAKES_VALUE =
-  /^(-r|-C|--(require|import|loader|experimental-loader|conditions|env-file|title|test-[\w-]+))$/;
+const WITH_VALUE =
+  '-r -C --require --import --loader --experimental-loader --conditions --env-file --title'.split(' ');
+const takesValue = (word: string) =>
+  WITH_VALUE.includes(word) || (word.startsWith('--test-') && !word.includes('='));
+
 // Options after which the first word is not a script: -e, -p and -pe with code; - for standard
 // input.
-const NO_SCRIPT = /^(-[ep]+|--eval|--print|-)$/;
+const hasNoScript = (option: string) =>
+  option === '--eval' || option === '--print' || [...option.slice(1)].every((each) => 'ep'.includes(each));
 
 const RUN = 'numalign run -- ';
 const SUPERVISE = '--supervise';
@@ -21,9 +23,10 @@ const SUPERVISE = '--supervise';
 export function programName(words: readonly string[]): string {
   // A program may overwrite its words with a title, which is then one word.
   const name = basename((words[0] ?? '').split(/\s/)[0]!);
-  const at = NODE.test(name) ? scriptAt(words) : 0;
-  const script = words[at] ?? '';
-  if (!NUMALIGN.test(script)) return at === 0 ? name : `${name} ${basename(script)}`;
+  const at = name === 'node' || name === 'nodejs' ? scriptAt(words) : 0;
+  const script = `/${words[at] ?? ''}`;
+  if (!script.endsWith('/numalign') && !script.endsWith('/cli/dist/main.cjs'))
+    return at === 0 ? name : `${name} ${basename(script)}`;
   const rest = words.slice(at + 1);
   const end = rest.indexOf('--');
   if (rest[0] === 'run' && end > 0) return `${RUN}${programName(rest.slice(end + 1))}`;
@@ -43,9 +46,9 @@ export function ownerName(words: readonly string[]): string {
 function scriptAt(words: readonly string[]): number {
   for (let at = 1; at < words.length; at++) {
     const word = words[at]!;
-    if (NO_SCRIPT.test(word)) return 0;
     if (!word.startsWith('-')) return at;
-    if (TAKES_VALUE.test(word)) at++;
+    if (hasNoScript(word)) return 0;
+    if (takesValue(word)) at++;
   }
   return 0;
 }

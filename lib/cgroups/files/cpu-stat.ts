@@ -15,9 +15,10 @@ export interface Throttling {
 export function parseCpuStat(
   text: string,
 ): { readonly nrThrottled: number; readonly throttledNs: number | null } | undefined {
+  const lines = text.split('\n');
   const value = (name: string) => {
-    const digits = new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1];
-    return digits === undefined ? undefined : Number(digits);
+    const line = lines.find((each) => each.startsWith(`${name} `));
+    return line === undefined ? undefined : Number(line.slice(name.length + 1));
   };
   const nrThrottled = value('nr_throttled');
   if (nrThrottled === undefined) return undefined;

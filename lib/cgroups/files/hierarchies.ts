@@ -57,14 +57,16 @@ export function pathIn(
   text: string,
 ): string | undefined {
   for (const line of text.split('\n')) {
-    const [, id, controllers, path] = /^(\d+):([^:]*):(.*)$/.exec(line) ?? [];
+    const [id, controllers, ...path] = line.split(':');
     const isIt =
       version === 2 ? id === '0' && controllers === '' : controllers?.split(',').includes(controller);
-    // The line of an ended process, or of a removed cgroup, ends with " (deleted)".
-    if (isIt) return path!.replace(/ \(deleted\)$/, '');
+    // The line of an ended process, or of a removed cgroup.
+    if (isIt) return withoutEnd(path.join(':'), ' (deleted)');
   }
   return undefined;
 }
+
+const withoutEnd = (text: string, end: string) => (text.endsWith(end) ? text.slice(0, -end.length) : text);
 
 /**
  * The folder of a path from /proc/PID/cgroup. Both the path and the mount's root start at this

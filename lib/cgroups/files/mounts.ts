@@ -36,6 +36,7 @@ export function readMounts(): Mount[] {
 
 // The kernel writes blanks and the like as \040.
 function unescaped(text: string): string {
+  if (!text.includes('\\')) return text;
   return text.replace(/\\([0-7]{3})/g, (_, digits: string) =>
     String.fromCharCode(Number.parseInt(digits, 8)),
   );

@@ -31,8 +31,9 @@ export const DAMAGED = '';
 
 export const EXPLICIT = 'r';
 
-// p<pid>-<start>-<namespace>, and a suffix for the registering side
-export const PROCESS_FILE = /^(p(\d+)-(\d+)-(\d+))-\w+$/;
+// p<pid>-<start>-<namespace>, a suffix for the registering side, and an extension of what is no
+// registration.
+export const PROCESS_FILE = /^(p(\d+)-(\d+)-(\d+))(-\w+)?(\.\w+)?$/;
 
 const CGROUP_FILE = /^c(\d+)-(\d+)$/;
 
@@ -53,7 +54,8 @@ let lastNamespace = { link: '', number: '0' };
  */
 export const isExplicit = (name: string) => name.endsWith(`-${EXPLICIT}`);
 
-export const isRegistration = (name: string) => PROCESS_FILE.test(name) || /^c\d+-\d+$/.test(name);
+export const isRegistration = (name: string) =>
+  !name.includes('.') && (PROCESS_FILE.exec(name)?.[5] !== undefined || CGROUP_FILE.test(name));
 
 export const cgroupName = ({ device, inode }: Pick<CgroupEntry, 'device' | 'inode'>) => `c${device}-${inode}`;
 

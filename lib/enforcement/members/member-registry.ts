@@ -290,8 +290,8 @@ function hasEnded({ entry, names, isSeen }: Registered): boolean {
 // Whether a file remains from a registration that has ended. Processes of registered cgroups have
 // masks but no registration.
 function isLeftover(name: string, found: readonly Registered[]): boolean {
-  const [, prefix, pid, start, namespace] = /^(p(\d+)-(\d+)-(\d+))(-\w+)?\.\w+$/.exec(name) ?? [];
-  if (prefix === undefined || found.some(({ names: [first] }) => first?.startsWith(`${prefix}-`)))
+  const [, prefix, pid, start, namespace, , extension] = PROCESS_FILE.exec(name) ?? [];
+  if (extension === undefined || found.some(({ names: [first] }) => first?.startsWith(`${prefix}-`)))
     return false;
   if (!name.endsWith(MASKS)) return true;
   const identity = { pid: Number(pid), start: start!, namespace: `pid:[${namespace}]` };

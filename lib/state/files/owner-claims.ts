@@ -14,7 +14,7 @@ export const OWNER_NAME = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const uuidsOf = (names: readonly string[]) => names.filter((name) => OWNER_NAME.test(name));
 
 /** The uuid in the name of an owner's file, or of one that is being made. */
-export const ownerIn = (name: string) => name.replace(/\.new$/, '');
+export const ownerIn = (name: string) => (name.endsWith('.new') ? name.slice(0, -'.new'.length) : name);
 
 /** An owner that lives or may live, whose holdings cannot be read. */
 export interface UnknownOwner {

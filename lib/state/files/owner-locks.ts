@@ -46,11 +46,6 @@ export function lockRange(uuid: string, path: string): [start: bigint, length: b
   return [startOf(uuid), 1n + (place << BigInt(MARK_BITS)) + self];
 }
 
-// proc_locks(5): open-file-description locks have the pid -1. Owners' locks are exclusive, their
-// seals shared.
-const lockOn = (device: string) =>
-  new RegExp(`^ OFDLCK +\\S+ +(WRITE|READ) +-1 ${device}:(\\d+) (\\d+) (\\d+)$`);
-
 // The kernel lists locks in pieces of at most a page, or what is asked for. If a lock before a piece
 // is dropped meanwhile, the first lock of the piece is missing. Each reading has others there.
 const PIECE_BYTES = [1 << 16, 3500, 2900, 2300];
@@ -109,16 +104,19 @@ export class OwnerLocks {
       marks >> BigInt(MARK_BITS) === place || BigInt.asUintN(MARK_BITS, marks) === self;
     const lines = readLocks();
     this.#areListed = lines.size > 0;
-    const lock = lockOn(device);
     for (const line of lines) {
-      const [, type, inode, first, last] = lock.exec(line) ?? [];
-      if (type === undefined) continue;
+      // proc_locks(5): open-file-description locks have the pid -1. Owners' locks are exclusive, their
+      // seals shared.
+      const [kind, , type, pid, file, first, last] = line.split(' ').filter(Boolean);
+      if (kind !== 'OFDLCK' || pid !== '-1' || last === undefined || line.endsWith(' EOF')) continue;
+      if (!file!.startsWith(`${device}:`)) continue;
+      const inode = file!.slice(device.length + 1);
       const start = BigInt(first!);
-      const length = BigInt(last!) - start;
-      if (type === 'READ' && start >= SEALS) this.#since.set(inode!, Number(length));
+      const length = BigInt(last) - start;
+      if (type === 'READ' && start >= SEALS) this.#since.set(inode, Number(length));
       // The state's own lock starts at one of the first bytes, where no owner's lock starts.
       if (type === 'WRITE' && start >= LEAST_START && isOfFolder(length))
-        this.#inodes.set(start, [...(this.#inodes.get(start) ?? []), inode!]);
+        this.#inodes.set(start, [...(this.#inodes.get(start) ?? []), inode]);
     }
   }
 

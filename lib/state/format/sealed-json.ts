@@ -37,8 +37,8 @@ export interface SealedText {
 }
 
 const NEWLINE = 0x0a;
-const SEAL = /,"checksum":"crc32:([0-9a-f]{8})"\}$/;
-const SEAL_LENGTH = ',"checksum":"crc32:00000000"}'.length;
+const sealed = (seal: string) => `,"checksum":"crc32:${seal}"}`;
+const SEAL_LENGTH = sealed('00000000').length;
 const HEAD = /^\{"format":"([a-z-]+)","version":(\d+),/;
 // Longer than the head of any file.
 const HEAD_LENGTH = 200;
@@ -50,7 +50,7 @@ export const checksum = (bytes: string | Uint8Array) => native.crc32(bytes).toSt
 export function sealText(text: string): SealedText {
   const body = text.slice(0, -1);
   const seal = checksum(body);
-  return { line: `${body},"checksum":"crc32:${seal}"}\n`, seal };
+  return { line: `${body}${sealed(seal)}\n`, seal };
 }
 
 export const sealLine = (text: string): string => sealText(text).line;
@@ -91,7 +91,7 @@ export function sealParts(
   const bytes = Buffer.allocUnsafe(end + Buffer.byteLength(after));
   writeParts(bytes, parts, bytes.write(head));
   const seal = checksum(bytes.subarray(begin, begin + body));
-  bytes.write(`,"checksum":"crc32:${seal}"}\n${after}`, begin + body);
+  bytes.write(`${sealed(seal)}\n${after}`, begin + body);
   return { bytes, end, seal };
 }
 
@@ -134,8 +134,9 @@ export function* linesOf(bytes: Buffer, isSealed = true): Generator<SealedLine> 
 // Undefined if the checksum does not match.
 function sealOf(line: Buffer): string | undefined {
   const body = line.length - SEAL_LENGTH;
-  const seal = body > 0 ? SEAL.exec(line.toString('latin1', body))?.[1] : undefined;
-  return seal === checksum(line.subarray(0, Math.max(0, body))) ? seal : undefined;
+  if (body <= 0) return undefined;
+  const seal = checksum(line.subarray(0, body));
+  return line.toString('latin1', body) === sealed(seal) ? seal : undefined;
 }
 
 function parse(line: Buffer): Fields | undefined {
@@ -183,8 +184,11 @@ function newerVersion({ what, version }: FileFormat, found: number): NumalignErr
  * The version in the head of a file; undefined if the file has another format. Checks nothing else.
  */
 export function versionOf({ name }: FileFormat, bytes: Buffer): number | undefined {
-  const head = HEAD.exec(bytes.subarray(0, HEAD_LENGTH).toString('latin1'));
-  return head?.[1] === name ? Number(head[2]) : undefined;
+  const head = `{"format":"${name}","version":`;
+  const text = bytes.toString('latin1', 0, HEAD_LENGTH);
+  const digits = text.slice(head.length, text.indexOf(',', head.length));
+  const version = Number.parseInt(digits, 10);
+  return text.startsWith(head) && `${version}` === digits ? version : undefined;
 }
 
 /**
