@@ -104,6 +104,7 @@ async function useCommand(require, stateDir, program, loader) {
 }
 
 function write(folder, loader, compilers) {
+  setFlagsFromString('--sparkplug');
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   // Whatever the umask: others may read it, as the package itself.
@@ -119,6 +120,8 @@ function write(folder, loader, compilers) {
 const [, started, folder, mode, temporary] = process.argv;
 if (started === file && mode !== APART) compileCode(resolve(folder));
 else if (started === file) {
+  // Compiled code says which functions Sparkplug has compiled: V8 then does that at their first call.
+  setFlagsFromString('--no-sparkplug');
   const require = createRequire(join(folder, 'package.json'));
   const loader = require(join(dirname(dirname(file)), 'dist/compiled-code.cjs'));
   const compilers = compilersOf(loader, require, folder);
