@@ -8,10 +8,11 @@ import { CpuSet } from '../../lib/index.js';
 const words = (list: string) => CpuSet.parse(list).words;
 
 it('is one object for all copies of the module in an environment', async () => {
-  const first = (await import('../../lib/base/native.js')).native;
+  const one = await import('../../lib/base/native.js');
   vi.resetModules();
-  const second = (await import('../../lib/base/native.js')).native;
-  expect(second).not.toBe(first);
+  const another = await import('../../lib/base/native.js');
+  expect(another).not.toBe(one);
+  const [first, second] = [one.native, another.native];
   const { handle } = await discover({ synthetic: 'core:16 pu:1' });
   second.wholeCores(handle, words('0-3'));
   const taken = first.bestFit({
