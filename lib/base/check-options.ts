@@ -21,7 +21,7 @@ function editDistance(a: string, b: string): number {
 }
 
 // Options with another name in a KubeletConfiguration, on the command line or in a request.
-const SYNONYMS: Readonly<Record<string, string>> = {
+const synonyms = (): Readonly<Record<string, string>> => ({
   reserved: 'reservedSystemCPUs',
   reservedcpus: 'reservedSystemCPUs',
   isolated: 'isolatedCPUs',
@@ -30,11 +30,11 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   devices: 'resources',
   topologymanagerpolicy: 'policy',
   topologymanagerscope: 'scope',
-};
+});
 
 /** The valid key that `key`, in lower case, probably means. A poor guess would mislead. */
 export function nearestOf(key: string, valid: readonly string[]): string | undefined {
-  const synonym = SYNONYMS[key];
+  const synonym = synonyms()[key];
   if (synonym !== undefined && valid.includes(synonym)) return synonym;
   const distance = (name: string) => editDistance(key, name.toLowerCase());
   const [nearest] = [...valid].sort((a, b) => distance(a) - distance(b));

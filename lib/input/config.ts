@@ -12,7 +12,7 @@ import { namesOf } from './option-table.js';
 import { type Placement, parsePlacement } from './placement.js';
 import { PLACEMENT_OPTIONS, type PlacementOptions } from './placement-options.js';
 import { parseDuration } from './values/duration.js';
-import { option, parseFlag } from './values/option-values.js';
+import { allOf, option, parseFlag } from './values/option-values.js';
 
 export { MACHINE_CGROUP_ROOT, MACHINE_STATE_DIR } from './values/machine-folder.js';
 
@@ -104,29 +104,28 @@ export interface Config {
 // The kubelet's period is 10 s. Here events announce commits and offline CPUs: only changes of
 // masks and cgroups by others wait for this period, and each look wakes the process.
 const RECONCILE_PERIOD_MS = 30_000;
-const OTHER_OPTIONS: Record<
-  Exclude<keyof ManagerOptions, keyof MachineOptions | keyof PlacementOptions> | 'optional',
-  true
-> = {
-  kubeletConfiguration: true,
-  stateDir: true,
-  topology: true,
-  devices: true,
-  lockTimeoutMs: true,
-  cpuManagerReconcilePeriod: true,
-  sharedMember: true,
-  enforcement: true,
-  unmovableMembers: true,
-  besideKubelet: true,
-  readOnly: true,
-  optional: true,
-};
+const OTHER_OPTIONS = allOf<
+  Exclude<keyof ManagerOptions, keyof MachineOptions | keyof PlacementOptions> | 'optional'
+>()([
+  'kubeletConfiguration',
+  'stateDir',
+  'topology',
+  'devices',
+  'lockTimeoutMs',
+  'cpuManagerReconcilePeriod',
+  'sharedMember',
+  'enforcement',
+  'unmovableMembers',
+  'besideKubelet',
+  'readOnly',
+  'optional',
+]);
 
 /** The names of {@link ManagerOptions}. */
 export const MANAGER_OPTIONS: readonly string[] = [
   ...Object.keys(MACHINE_OPTIONS),
   ...namesOf(PLACEMENT_OPTIONS, 'manager'),
-  ...Object.keys(OTHER_OPTIONS),
+  ...OTHER_OPTIONS,
 ];
 
 // Why a text is no path, as a user of a shell writes one.

@@ -19,20 +19,21 @@ export type CgroupAction =
   | 'look';
 
 type Meaning = readonly [reason: CgroupReason, why: string, valid: string];
+type Meanings = Record<string, Meaning>;
 
 const ROOT_OR_OWNER = 'root, or the user that the cgroup was delegated to';
 
-// The errors of open(2), before any operation on the cgroup.
-const UNOPENED: Record<string, Meaning> = {
+// The tables are made when something fails. This one is of open(2), before any operation on the cgroup.
+const unopened = (): Meanings => ({
   ENOENT: ['missing', 'the cgroup or its file does not exist', 'a cgroup with the cpuset controller'],
   ENODEV: ['missing', 'the cgroup was removed meanwhile', 'a cgroup that exists'],
   EACCES: ['no-access', 'it belongs to another user', ROOT_OR_OWNER],
   EPERM: ['no-access', 'it belongs to another user', ROOT_OR_OWNER],
   EROFS: ['readonly', 'the hierarchy is mounted read-only', 'a hierarchy mounted read-write'],
   ELOOP: ['bad-path', 'it is a link', 'a path without links'],
-};
+});
 
-const ATTACH: Record<string, Meaning> = {
+const attaching = (): Meanings => ({
   ESRCH: ['no-process', 'it has ended, or never existed', 'the number of a living process or thread'],
   ENOSPC: [
     'no-cpus',
@@ -65,9 +66,9 @@ const ATTACH: Record<string, Meaning> = {
     'the cgroup lies in a threaded subtree, or below one that holds processes',
     'a domain cgroup',
   ],
-};
+});
 
-const SET_IDS: Record<string, Meaning> = {
+const settingIds = (): Meanings => ({
   EACCES: [
     'outside-parent',
     'the cgroup above does not have all of them',
@@ -89,14 +90,14 @@ const SET_IDS: Record<string, Meaning> = {
     'the cgroup has processes, which need at least one',
     'at least one, or an empty cgroup',
   ],
-  ENODEV: UNOPENED.ENODEV!,
-};
+  ENODEV: unopened().ENODEV!,
+});
 
-const MEANINGS: Record<CgroupAction, Record<string, Meaning>> = {
-  attach: ATTACH,
-  'attach-thread': ATTACH,
-  'set-cpus': SET_IDS,
-  'set-mems': SET_IDS,
+const meaningsByAction = (): Record<CgroupAction, Meanings> => ({
+  attach: attaching(),
+  'attach-thread': attaching(),
+  'set-cpus': settingIds(),
+  'set-mems': settingIds(),
   'set-partition': {
     EINVAL: [
       'version',
@@ -137,19 +138,19 @@ const MEANINGS: Record<CgroupAction, Record<string, Meaning>> = {
     ],
     ENOSPC: ['limit', 'the machine has no room for more cgroups', 'fewer cgroups'],
     EOPNOTSUPP: ['threaded', 'the cgroup above is threaded', 'a domain cgroup'],
-    EROFS: UNOPENED.EROFS!,
+    EROFS: unopened().EROFS!,
   },
   remove: {
     EBUSY: ['in-use', 'it has processes or cgroups', 'an empty cgroup'],
     EACCES: ['no-access', 'the cgroup above belongs to another user', ROOT_OR_OWNER],
     EPERM: ['no-access', 'the cgroup above belongs to another user', ROOT_OR_OWNER],
-    EROFS: UNOPENED.EROFS!,
+    EROFS: unopened().EROFS!,
   },
   look: {
-    ESRCH: ATTACH.ESRCH!,
+    ESRCH: attaching().ESRCH!,
     EOPNOTSUPP: ['threaded', 'a threaded cgroup does not list its processes', 'a domain cgroup'],
   },
-};
+});
 
 const UNKNOWN: Meaning = ['kernel', 'the kernel refused', 'see the errno'];
 
@@ -182,7 +183,8 @@ export function cgroupError(error: unknown, { action, doing, path, value }: Cgro
   if (errno === undefined || code === undefined || error instanceof NumalignError) return error;
   // libuv has another name for errno 95 than the kernel.
   const name = code === 'ENOTSUP' ? 'EOPNOTSUPP' : errnoName(-errno);
-  const meanings = syscall === 'open' && action !== 'look' ? UNOPENED : { ...UNOPENED, ...MEANINGS[action] };
+  const meanings =
+    syscall === 'open' && action !== 'look' ? unopened() : { ...unopened(), ...meaningsByAction()[action] };
   const [reason, why, valid] = meanings[name] ?? UNKNOWN;
   const label = reason === 'no-access' ? 'it takes' : 'valid is';
   const message = `cannot ${doing}: ${why} (${name}, ${syscall} ${path}); ${label} ${valid}`;

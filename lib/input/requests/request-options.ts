@@ -6,6 +6,7 @@ import type { AimedLevel } from '../enforcement-options.js';
 import { namesOf } from '../option-table.js';
 import { PLACEMENT_OPTIONS, type RequestPlacementOptions } from '../placement-options.js';
 import type { ResourceAmounts } from '../pods/resource-amounts.js';
+import { allOf } from '../values/option-values.js';
 import type { Quantity } from '../values/quantity.js';
 import type { CpuRange } from './elastic.js';
 import type { MovableOptions } from './movable.js';
@@ -164,18 +165,18 @@ export interface AdmitOptions extends RequestOptions {
 /** The names of {@link RequestOptions}. */
 export const REQUEST_OPTIONS: readonly string[] = [
   ...namesOf(PLACEMENT_OPTIONS, 'request'),
-  ...Object.keys({
-    owner: true,
-    require: true,
-    enforcement: true,
-    unmovableMembers: true,
-    quiet: true,
-    onTaken: true,
-    mixed: true,
-    movable: true,
-    signal: true,
-    wait: true,
-  } satisfies Record<Exclude<keyof RequestOptions, keyof RequestPlacementOptions>, true>),
+  ...allOf<Exclude<keyof RequestOptions, keyof RequestPlacementOptions>>()([
+    'owner',
+    'require',
+    'enforcement',
+    'unmovableMembers',
+    'quiet',
+    'onTaken',
+    'mixed',
+    'movable',
+    'signal',
+    'wait',
+  ]),
 ];
 
 /** The names of {@link AdmitOptions}. */
@@ -183,15 +184,15 @@ export const ADMIT_OPTIONS: readonly string[] = [...REQUEST_OPTIONS, 'exclusiveC
 
 /** The names of {@link AcquireOptions}. */
 export const ACQUIRE_OPTIONS: readonly string[] = [
-  ...Object.keys({
-    cpu: true,
-    weight: true,
-    parts: true,
-    memory: true,
-    resources: true,
-    name: true,
-    optional: true,
-  } satisfies Record<Exclude<keyof AcquireOptions, keyof RequestOptions> | 'optional', true>),
+  ...allOf<Exclude<keyof AcquireOptions, keyof RequestOptions> | 'optional'>()([
+    'cpu',
+    'weight',
+    'parts',
+    'memory',
+    'resources',
+    'name',
+    'optional',
+  ]),
   ...REQUEST_OPTIONS,
 ];
 

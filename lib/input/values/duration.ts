@@ -1,7 +1,7 @@
 // Durations in the form of Kubernetes: Go's time.ParseDuration.
 import { invalidOption } from '../../base/check-options.js';
 
-const UNITS_MS: Readonly<Record<string, number>> = {
+const unitsMs = (): Readonly<Record<string, number>> => ({
   ns: 1e-6,
   us: 1e-3,
   µs: 1e-3,
@@ -10,7 +10,7 @@ const UNITS_MS: Readonly<Record<string, number>> = {
   s: 1000,
   m: 60_000,
   h: 3_600_000,
-};
+});
 const PART = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g;
 // The longest time of a timer.
 const MOST_MS = 2 ** 31 - 1;
@@ -33,5 +33,5 @@ function parseText(text: string): number | undefined {
   if (text === '0') return 0;
   const parts = [...text.matchAll(PART)];
   if (parts.length === 0 || parts.map(([part]) => part).join('') !== text) return undefined;
-  return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * UNITS_MS[unit!]!, 0);
+  return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * unitsMs()[unit!]!, 0);
 }

@@ -7,6 +7,12 @@ import { MILLI } from './quantity.js';
 /** @throws ERR_INVALID_OPTION */
 export const option = shapes(invalidOption);
 
+/** A list of all T: the compiler refuses one that lacks any. */
+export const allOf =
+  <T extends string>() =>
+  <K extends T>(names: readonly K[] & ([T] extends [K] ? unknown : never)): readonly K[] =>
+    names;
+
 // The kubelet accepts the texts of Go's strconv.ParseBool.
 export function parseFlag(value: unknown, name: string): boolean {
   if (['1', 't', 'T', 'true', 'TRUE', 'True'].includes(value as string)) return true;

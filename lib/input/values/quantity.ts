@@ -12,24 +12,14 @@ export const MILLI = 1000;
 /** Nano-units in one unit. */
 export const UNIT = 10n ** 9n;
 
-const SUFFIXES: Readonly<Record<string, bigint>> = {
-  n: 1n,
-  u: 10n ** 3n,
-  m: 10n ** 6n,
-  '': UNIT,
-  k: UNIT * 10n ** 3n,
-  M: UNIT * 10n ** 6n,
-  G: UNIT * 10n ** 9n,
-  T: UNIT * 10n ** 12n,
-  P: UNIT * 10n ** 15n,
-  E: UNIT * 10n ** 18n,
-  Ki: UNIT << 10n,
-  Mi: UNIT << 20n,
-  Gi: UNIT << 30n,
-  Ti: UNIT << 40n,
-  Pi: UNIT << 50n,
-  Ei: UNIT << 60n,
-};
+// Each stands for a thousand times the one before.
+const SUFFIXES = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'];
+const BINARY_SUFFIXES = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
+
+function scaleOf(suffix: string): bigint {
+  const binary = BINARY_SUFFIXES.indexOf(suffix) + 1;
+  return binary > 0 ? UNIT << BigInt(10 * binary) : 10n ** BigInt(3 * SUFFIXES.indexOf(suffix));
+}
 
 // Limits of exponents and texts: cheap to compute, and beyond the amounts of any machine.
 const PATTERN = /^([+-]?)(?=\.?\d)(\d*)(?:\.(\d*))?(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,2}))?$/;
@@ -93,7 +83,7 @@ export function parseQuantity(value: unknown, where: string): bigint {
   const [, sign, whole, fraction = '', suffix = '', exponentText = '0'] = match;
   const exponent = Number(exponentText) - fraction.length;
   const power = 10n ** BigInt(Math.abs(exponent));
-  const digits = BigInt(`${whole}${fraction}`) * SUFFIXES[suffix]!;
+  const digits = BigInt(`${whole}${fraction}`) * scaleOf(suffix);
   const amount = exponent < 0 ? divide(digits, power) : digits * power;
   if (amount > MAX_UNITS * UNIT) fail(where, value, 'at most 2^63-1');
   return sign === '-' ? -amount : amount;

@@ -48,13 +48,13 @@ export function damaged(
 
 // The name leads to something else than a file of numalign: a link, a folder, a device, or a file
 // too large.
-const NO_STATE_FILE: Readonly<Record<string, string>> = {
+const noStateFile = (): Readonly<Record<string, string>> => ({
   ELOOP: 'it is a symbolic link',
   EISDIR: 'it is a folder',
   ENXIO: 'it is not an ordinary file',
   ENODEV: 'it is not an ordinary file',
   EFBIG: 'it is far too large',
-};
+});
 
 /**
  * Reads a state file. state.json must have every committed generation. `previous`: an earlier
@@ -125,7 +125,7 @@ export function whyUnreadable(folder: NativeFolder, error: unknown): DamagedStat
   // In this user's own folder, EACCES means damage. In another user's folder it may be normal.
   if (name === 'EACCES')
     return folder.owner().user === process.geteuid!() ? damaged('it is unreadable', {}) : undefined;
-  const why = NO_STATE_FILE[name];
+  const why = noStateFile()[name];
   return why === undefined ? undefined : damaged(why, { isFolder: name === 'EISDIR' });
 }
 
