@@ -14,7 +14,10 @@ import { cpusTaken } from './cpus/cpu-manager.js';
 import type { MemoryDraft } from './draft/memory-draft.js';
 import { type ContainerAllocation, memoryOf, type Progress } from './progress.js';
 
-/** REQUIRES: all containers are placed. */
+/**
+ * REQUIRES: all containers are placed. The order of the members is that of `decodePod`: V8 has one shape
+ * for both.
+ */
 export function podAssignment(progress: Progress): PodAssignment {
   const { question, pool, draft, allocations, booking } = progress;
   const { request, owner, uid, now } = question;
@@ -27,7 +30,6 @@ export function podAssignment(progress: Progress): PodAssignment {
     namespace: pod.namespace,
     containers: allocations.map((each) => assignmentOf(each, memory, request.isForCaller, booking !== null)),
     resources: pod.resources ? amountsOf(pod.resources) : undefined,
-    booking,
     policy: placement.topologyPolicy,
     scope: placement.scope,
     options:
@@ -40,11 +42,13 @@ export function podAssignment(progress: Progress): PodAssignment {
     elastic: request.elastic,
     quiet: request.quiet,
     movable: request.movable,
+    moves: undefined,
     enforcement: JUST_PLACED.enforcement,
     upcoming: JUST_PLACED.upcoming,
     transfer: JUST_PLACED.transfer,
     formerOwner: JUST_PLACED.formerOwner,
     admittedAt: now,
+    booking,
     unknown: NOTHING_UNKNOWN,
   };
 }
@@ -72,14 +76,14 @@ function assignmentOf(
     kind,
     started,
     request: requests,
-    isolation: cpus.isEmpty ? 'host' : isShared ? 'pod' : 'container',
     cpus,
     held,
     hint,
     devices,
-    unknown: NOTHING_UNKNOWN,
     memory,
     reusable: isLeft ? leftBy(cpus.union(held), memory, devices, isBookedWhole) : NOTHING_LEFT,
+    isolation: cpus.isEmpty ? 'host' : isShared ? 'pod' : 'container',
+    unknown: NOTHING_UNKNOWN,
   };
 }
 

@@ -58,18 +58,17 @@ export interface ContainerAllocation {
 const NO_ALLOCATIONS: Progress['allocations'] = [];
 
 export function begin(question: Question, pool: CpuPool): Progress {
-  const { topology, present, state, request, resources, hugepages, within } = question;
+  const { topology, request, within } = question;
   const { pod, isForCaller } = request;
   const { memoryTiers = request.placement.memoryTiers } = question;
   const isPart = memoryTiers !== request.placement.memoryTiers;
   const placement = isPart ? { ...request.placement, memoryTiers } : request.placement;
   const usable = isForCaller ? topology.allowed : topology.cpus;
   const allowed = within?.intersection(usable) ?? usable;
-  const basis = { topology, present, pool, state, pod, placement, allowed, resources, hugepages };
   return {
     question,
     pool,
-    draft: resizing(firstDraft(basis), question),
+    draft: resizing(firstDraft(question, { pool, pod, placement, allowed }), question),
     allocations: NO_ALLOCATIONS,
     // A new list, because the caller of a plan gets it.
     offers: [],

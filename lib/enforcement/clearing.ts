@@ -41,6 +41,8 @@ export interface Cleared {
   undo(): void;
 }
 
+type ClearedMembers = Pick<ConfinedMembers, 'stuck' | 'byMask' | 'members'>;
+
 /** What a commit changes, and how it may be enforced. */
 interface ClearingOptions {
   readonly transition: Transition;
@@ -96,13 +98,16 @@ export class Clearing {
         this.options.unpinned,
         (putBack) => this.#putBacks.push(putBack),
       );
+      const { byMask, members, confinement } = confined;
       const finish = (stuck: readonly StuckMember[]) =>
-        this.#confirm(partitioned, { ...confined, stuck: [...leftovers, ...stuck] }, undo);
+        this.#confirm(partitioned, { stuck: [...leftovers, ...stuck], byMask, members }, undo);
       if (confined.stuck.length === 0) return finish([]);
       // A member that has not left other CPUs does not keep this grant from giving back its own.
       if (!isTaken) return finish(confined.stuck);
-      const { members } = this.confiner;
-      return members.ask(confined.stuck, confined, MEMBER_TIMEOUT_MS).then(finish).catch(orUndo);
+      return this.confiner.members
+        .ask(confined.stuck, confinement, MEMBER_TIMEOUT_MS)
+        .then(finish)
+        .catch(orUndo);
     } catch (error) {
       return orUndo(error);
     }
@@ -113,7 +118,7 @@ export class Clearing {
     return { next, shortfalls: leftovers.map(stuckText), settle: () => this.options.reopen(next), undo };
   }
 
-  #confirm(partitioned: Assignments | undefined, confined: ConfinedMembers, undo: () => void): Cleared {
+  #confirm(partitioned: Assignments | undefined, confined: ClearedMembers, undo: () => void): Cleared {
     const { before, next, added, isTaken, isGivenBack } = this.options.transition;
     const [stuck] = confined.stuck;
     if (stuck && isTaken && this.options.request.unmovableMembers === 'fail') {
@@ -131,7 +136,7 @@ export class Clearing {
   }
 
   // The level that new grants reach without a partition. @throws ERR_ENFORCEMENT
-  #levelByMembers(confined: ConfinedMembers): EnforcementLevel {
+  #levelByMembers(confined: ClearedMembers): EnforcementLevel {
     const { next, added } = this.options.transition;
     const { enforcement, require, isNamed = false } = this.options.request;
     const level = weaker(levelOf(confined), enforcement);
@@ -225,7 +230,7 @@ export class Clearing {
   // Empty if the shortfalls already give the reason.
   #whyNot(
     level: EnforcementLevel,
-    { members }: ConfinedMembers,
+    { members }: ClearedMembers,
     settings: MachineSettings,
   ): readonly string[] {
     if (members === 0) return ['no process or cgroup is registered as a shared member'];

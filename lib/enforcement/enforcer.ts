@@ -132,7 +132,7 @@ class MachineEnforcer {
     unpinned: readonly UnpinnedThread[] = [],
   ): Promise<Cleared> | Cleared {
     const transition = transitionOf(before, next);
-    if (!transition) return NO_ENFORCER.clear(before, next, request);
+    if (!transition) return unchanged(next);
     if (transition.isTaken) this.confiner.claim(next);
     if (this.cpusetsOf(next.settings)) this.learnAskedMasks(next.settings);
     const reopen = (state: Assignments) => void this.apply(state, [], true);
@@ -154,11 +154,10 @@ class MachineEnforcer {
       }
       this.confiner.setPartition([state], unpinned);
     });
-    const confined = this.confiner.confine([state], unpinned);
-    const { stuck, refused } = confined;
+    const { stuck, refused, confinement } = this.confiner.confine([state], unpinned);
     this.confiner.restoreAskedMasks(state, false);
     // Each notified member does the same, so numalign announces only CPUs that were given back.
-    if (isReopened) this.members.announceReopened([...stuck, ...refused], confined);
+    if (isReopened) this.members.announceReopened([...stuck, ...refused], confinement);
     return { failed: refusal ? [refusal.message] : [], stuck };
   }
 
@@ -193,9 +192,16 @@ export interface Machine {
   readonly topology: Topology;
 }
 
+const unchanged = (next: Assignments): Cleared => ({
+  next,
+  shortfalls: [],
+  settle: undefined,
+  undo: () => {},
+});
+
 /** The enforcer of a simulated machine. */
-export const NO_ENFORCER: Enforcer = {
-  clear: (_, next) => ({ next, shortfalls: [], settle: undefined, undo: () => {} }),
+export const noEnforcer = (): Enforcer => ({
+  clear: (_, next) => unchanged(next),
   apply: () => ({ failed: [], stuck: [] }),
   compare: () => ({ checked: 0, drifts: [] }),
   levelsNow: () => () => BY_RECORD,
@@ -208,7 +214,7 @@ export const NO_ENFORCER: Enforcer = {
   leave: () => {},
   share: () => {},
   unshare: () => {},
-};
+});
 
 /**
  * The enforcer of this machine, as far as this process may enforce anything. `given`: its own option
@@ -220,7 +226,7 @@ export function enforcerOf(
   given: string | null | undefined,
 ): Enforcer {
   const members = SharedMembers.of(store);
-  if (!members) return NO_ENFORCER;
+  if (!members) return noEnforcer();
   const state = () => unlessRefused(() => store.read()?.assignments);
   const find = (cgroupRoot: string | null): FoundCpusets => {
     if (cgroupRoot === null) return whyNoCgroups(store.path);

@@ -33,7 +33,8 @@ import type { SharedMembers } from './members/shared-members.js';
 import { type BindingOutcomes, whyUnbound } from './memory-binding.js';
 
 /** A confinement, and what became of the members. */
-export interface ConfinedMembers extends Confinement, Confined {
+export interface ConfinedMembers extends Confined {
+  readonly confinement: Confinement;
   /** Their number. */
   readonly members: number;
 }
@@ -185,7 +186,7 @@ export class MachineConfiner {
     const isSet = differences !== undefined && unlessRefused(setPools, false);
     const isConfined = (member: SharedMember) => isSet && cpusets!.confines(member, list, pods, pool);
     const { stuck, refused, byMask } = members.confine(present, confinement, isConfined, askedMasks);
-    return { stuck, refused, byMask, members: list.length, ...confinement };
+    return { stuck, refused, byMask, members: list.length, confinement };
   }
 
   /** Where members may be while all of these states hold. */

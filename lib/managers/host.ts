@@ -4,7 +4,7 @@ import type { Host, ReadOnlyHost } from '../admission/host.js';
 import { NumalignError } from '../base/errors.js';
 import type { DeviceResource } from '../decision/devices/device-resources.js';
 import { HintProviders } from '../decision/hints/hint-providers.js';
-import { enforcerOf, NO_ENFORCER } from '../enforcement/enforcer.js';
+import { enforcerOf, noEnforcer } from '../enforcement/enforcer.js';
 import type { Config } from '../input/config.js';
 import { parseDevices } from '../input/devices.js';
 import type { Topology } from '../machine/topology.js';
@@ -36,7 +36,7 @@ export function hostOf(
 ): Host {
   const { lockTimeoutMs, enforcement } = config;
   const enforcer = topology.isSimulated
-    ? NO_ENFORCER
+    ? noEnforcer()
     : enforcerOf(() => host.topology, ledger, config.settings.cgroupRoot);
   const host: Host = Object.assign(readOnlyHostOf(topology, ledger, resources), {
     ledger,

@@ -10,7 +10,7 @@ import type { Host } from '../../lib/admission/host.js';
 import { assignmentsOf } from '../../lib/admission/on-record.js';
 import { native } from '../../lib/base/native.js';
 import { HintProviders } from '../../lib/decision/hints/hint-providers.js';
-import { NO_ENFORCER } from '../../lib/enforcement/enforcer.js';
+import { noEnforcer } from '../../lib/enforcement/enforcer.js';
 import { affinity } from '../../lib/entries/diagnostics.js';
 import { discover, Topology } from '../../lib/entries/topology.js';
 import {
@@ -69,7 +69,12 @@ class Machine {
     // offline.
     this.#whole = new Topology('machine', topology.handle);
     this.#host = {
-      ...{ topology: this.#whole, ledger: Ledger.open(stateDir), enforcer: NO_ENFORCER, quieter: NO_QUIETER },
+      ...{
+        topology: this.#whole,
+        ledger: Ledger.open(stateDir),
+        enforcer: noEnforcer(),
+        quieter: NO_QUIETER,
+      },
       ...{ managerId: 0, enforcement: parseConfig({}).enforcement },
       ...{ resources: new Map(), providers: new HintProviders(), lockTimeoutMs: 1000 },
     };

@@ -5,7 +5,7 @@ import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { OwnerRecord, PodAssignment } from '../../lib/account/pod-assignment.js';
-import { type Enforcer, enforcerOf, NO_ENFORCER } from '../../lib/enforcement/enforcer.js';
+import { type Enforcer, enforcerOf, noEnforcer } from '../../lib/enforcement/enforcer.js';
 import { relocate, tenantPids } from '../../lib/enforcement/relocation.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, openManager } from '../../lib/index.js';
@@ -27,7 +27,7 @@ function podOf(owner: Partial<OwnerRecord>): PodAssignment {
 }
 
 const move = (pod: PodAssignment, enforcer: Partial<Enforcer> = {}) =>
-  relocate({ enforcer: { ...NO_ENFORCER, ...enforcer } }, pod, { from: ALL, to: pod });
+  relocate({ enforcer: { ...noEnforcer(), ...enforcer } }, pod, { from: ALL, to: pod });
 
 describe.runIf(isUsable)('a process in the cgroup that owns a grant', () => {
   const folder = join(hierarchy?.mount.point ?? '/', `${ROOT}-owner`);
@@ -108,7 +108,7 @@ describe('a process', () => {
       }));
     const members = { registry: { look } } as unknown as Enforcer['members'];
     const pod = podOf({ kind: 'persistent', pid: null, uuid: 'u', cgroup: null });
-    const pids = tenantPids({ enforcer: { ...NO_ENFORCER, members } }, pod, []);
+    const pids = tenantPids({ enforcer: { ...noEnforcer(), members } }, pod, []);
     expect(pids).not.toContain(1);
     expect(pids).toContain(2);
   });

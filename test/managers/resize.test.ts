@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { resize } from '../../lib/admission/grants/resize.js';
 import type { Host } from '../../lib/admission/host.js';
 import { HintProviders } from '../../lib/decision/hints/hint-providers.js';
-import { NO_ENFORCER } from '../../lib/enforcement/enforcer.js';
+import { noEnforcer } from '../../lib/enforcement/enforcer.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';
 import { type CpuSet, type Manager, openManager } from '../../lib/index.js';
 import { parseConfig } from '../../lib/input/config.js';
@@ -122,7 +122,7 @@ describe('a resize that cannot be committed', () => {
     managerId: 0,
     topology,
     ledger: Ledger.open(stateDir),
-    enforcer: NO_ENFORCER,
+    enforcer: noEnforcer(),
     quieter: NO_QUIETER,
     enforcement: { enforcement: 'recorded', require: 'recorded', unmovableMembers: 'report' },
     resources: new Map(),

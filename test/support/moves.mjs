@@ -5,7 +5,7 @@ import { moveGrant, releaseRoom } from '../../dist-test/lib/changes/move-grant.j
 import { moverOf } from '../../dist-test/lib/changes/mover.js';
 import { announceMove, beginMove, placeOf } from '../../dist-test/lib/decision/changes/move-steps.js';
 import { HintProviders } from '../../dist-test/lib/decision/hints/hint-providers.js';
-import { NO_ENFORCER } from '../../dist-test/lib/enforcement/enforcer.js';
+import { noEnforcer } from '../../dist-test/lib/enforcement/enforcer.js';
 import { CpuSet, NodeSet } from '../../dist-test/lib/index.js';
 import { parseConfig } from '../../dist-test/lib/input/config.js';
 import { hostOf as realHost } from '../../dist-test/lib/managers/host.js';
@@ -18,7 +18,7 @@ export function hostOf({ topology, stateDir }) {
     managerId: 0,
     topology,
     ledger: Ledger.open(stateDir),
-    enforcer: NO_ENFORCER,
+    enforcer: noEnforcer(),
     quieter: NO_QUIETER,
     enforcement: { enforcement: 'recorded', require: 'recorded', unmovableMembers: 'report' },
     resources: new Map(),

@@ -7,7 +7,7 @@ import { removePods } from '../../lib/account/pod-changes.js';
 import type { Host } from '../../lib/admission/host.js';
 import { commitEnforced } from '../../lib/admission/transact.js';
 import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';
-import { NO_ENFORCER } from '../../lib/enforcement/enforcer.js';
+import { noEnforcer } from '../../lib/enforcement/enforcer.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';
 import { CpuSet } from '../../lib/index.js';
 import { ANY_NODES } from '../../lib/machine/hints.js';
@@ -116,7 +116,7 @@ export class QuietWorld {
     return {
       quieter,
       topology: this.#topology,
-      enforcer: NO_ENFORCER,
+      enforcer: noEnforcer(),
       enforcement: {},
       ledger: LEDGER,
     } as unknown as Host;

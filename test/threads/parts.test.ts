@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { MachineSettings } from '../../lib/account/assignments.js';
 import type { PodAssignment } from '../../lib/account/pod-assignment.js';
 import { SHARED_CONTAINER } from '../../lib/account/pod-holdings.js';
-import { NO_ENFORCER } from '../../lib/enforcement/enforcer.js';
+import { noEnforcer } from '../../lib/enforcement/enforcer.js';
 import { affinity, threadId, threads } from '../../lib/entries/diagnostics.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet } from '../../lib/index.js';
@@ -151,7 +151,7 @@ describe.runIf(ALL.size > 1)('threads of a part', () => {
 
   it('leave the grant with all others, and come back if that fails', async () => {
     pinApart();
-    const machine = { topology: await discover(), enforcer: NO_ENFORCER };
+    const machine = { topology: await discover(), enforcer: noEnforcer() };
     const left = leaveGrant(machine, { cgroupRoot: null } as MachineSettings, GRANT, ALL);
     expect(masks()).toEqual([`${ALL}`, `${ALL}`]);
     left.comeBack();

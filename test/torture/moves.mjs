@@ -16,7 +16,7 @@ export async function openMoves(folder, random, reserved, quieterOf = () => unde
   const { CpuSet, Manager, NodeSet } = await load('index');
   if (typeof Manager.prototype.defragment !== 'function') return undefined;
   const { HintProviders } = await load('decision/hints/hint-providers');
-  const { NO_ENFORCER } = await load('enforcement/enforcer');
+  const { noEnforcer } = await load('enforcement/enforcer');
   const { giveBackRoom, moveGrant } = await load('changes/move-grant');
   const { NO_QUIETER } = await load('quiet/quieter');
   const { announceMove, beginMove, placeOf } = await load('decision/changes/move-steps');
@@ -39,7 +39,7 @@ export async function openMoves(folder, random, reserved, quieterOf = () => unde
   function hostOf(manager) {
     return {
       ...{ managerId: 0, topology: manager.topology, ledger: Ledger.open(manager.stateDir) },
-      ...{ enforcer: NO_ENFORCER, quieter: quieterOf(manager) ?? NO_QUIETER },
+      ...{ enforcer: noEnforcer(), quieter: quieterOf(manager) ?? NO_QUIETER },
       ...{ resources: new Map(), lockTimeoutMs: 3000 },
       providers: new HintProviders(),
       enforcement: { enforcement: 'recorded', require: 'recorded', unmovableMembers: 'report' },

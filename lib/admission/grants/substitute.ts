@@ -205,16 +205,15 @@ function allocationFor(
   const usable = pod.owner.kind === 'process' ? topology.allowed : topology.cpus;
   const near = cpusOfNodes(topology, nodes, placement.alignBySocket);
   const request = { name, kind, requests: { cpu: cpus.size * MILLI } };
-  const first = firstDraft({
-    topology,
-    present,
-    state,
-    placement,
-    resources,
-    pool: poolOf(pod),
-    pod: guaranteedPod(pod, request),
-    allowed: mustStay ? usable.intersection(near) : usable,
-  });
+  const first = firstDraft(
+    { topology, present, state, resources },
+    {
+      placement,
+      pool: poolOf(pod),
+      pod: guaranteedPod(pod, request),
+      allowed: mustStay ? usable.intersection(near) : usable,
+    },
+  );
   const kept = onlineCpusKept(first, { cpus, held });
   // All that the pod has is taken in `state`, so that none of it is allocated twice.
   const draft: Draft = withKept(first, { ...kept, memory, devices }, cpusOf(pod));

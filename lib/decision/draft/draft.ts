@@ -35,33 +35,34 @@ export interface Draft extends DeviceDraft {
 /** The CPUs that placed containers leave to later ones. */
 export type CpusLeft = Pick<Draft, 'free' | 'taken' | 'reusable'>;
 
-/** The part of a draft that stays the same while containers are placed. */
-export type DraftBasis = Omit<Draft, keyof CpusLeft | keyof DevicesLeft | 'memory'>;
+/** What it is made of: the part of a question, and what is chosen for the pod. */
+type DraftQuestion = Pick<Draft, 'topology' | 'state' | 'present' | 'resources' | 'hugepages'>;
+type DraftPod = Pick<Draft, 'pool' | 'pod' | 'placement' | 'allowed'>;
 
 // Shared by new drafts, which is safe because drafts are immutable.
 const NO_DEVICES: DevicesLeft = { takenDevices: new Set(), reusableDevices: new Map() };
 
 /** A draft without containers. */
-export function firstDraft(basis: DraftBasis): Draft {
-  const { state, present, pool, allowed } = basis;
+export function firstDraft(question: DraftQuestion, { pool, pod, placement, allowed }: DraftPod): Draft {
+  const { state, present } = question;
   // Member by member: a spread with more members is many times slower.
   return {
-    topology: basis.topology,
+    topology: question.topology,
     state,
     present,
     pool,
-    pod: basis.pod,
-    placement: basis.placement,
+    pod,
+    placement,
     allowed,
-    resources: basis.resources,
-    hugepages: basis.hugepages,
+    resources: question.resources,
+    hugepages: question.hugepages,
     free: freeCpus(state, present, pool).intersection(allowed),
     taken: CpuSet.EMPTY,
     reusable: CpuSet.EMPTY,
     memory: NO_MEMORY,
     takenDevices: NO_DEVICES.takenDevices,
     reusableDevices: NO_DEVICES.reusableDevices,
-    kept: basis.kept,
+    kept: undefined,
   };
 }
 

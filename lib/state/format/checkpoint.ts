@@ -27,6 +27,7 @@ import {
   list,
   listOf,
   listSteps,
+  NOTHING_UNKNOWN,
   nodeIds,
   object,
   oneOf,
@@ -143,14 +144,10 @@ export function* checkpointSteps(
   before?: Assignments,
   decode?: Shape<PodAssignment>,
 ): Steps<Checkpoint> {
-  const header = {
-    generation: generation(fields.generation),
-    bootId: text(fields.bootId, 'bootId'),
-    writtenAt: text(fields.writtenAt, 'writtenAt'),
-  };
+  const more = unknownOf(fields, [...SEAL_MEMBERS, ...NAMES]);
   const member = <K extends keyof Assignments>(name: K, shape: Shape<Assignments[K]>) =>
     before && fields[name] === before[name] ? before[name] : shape(fields[name], name);
-  const body = {
+  const assignments = {
     settings: member('settings', decodeSettings),
     cpus: member('cpus', (rows, where) => listOf(rows, where, decodeIdentity)),
     pods: withPods(
@@ -161,14 +158,18 @@ export function* checkpointSteps(
     lastCpus: member('lastCpus', lastCpus),
     kubelet: member('kubelet', decodeKubelet),
     quiet: member('quiet', decodeQuiet),
+    unknown: before && more === NOTHING_UNKNOWN ? before.unknown : { ...before?.unknown, ...more },
   };
-  yield* holdingsSteps(body);
-  const memberNames = [...SEAL_MEMBERS, ...Object.keys(header), ...Object.keys(body)];
-  const more = unknownOf(fields, memberNames);
-  const isSame = before && Object.keys(more).length === 0;
-  const unknown = isSame ? before.unknown : { ...before?.unknown, ...more };
-  return { ...header, assignments: { ...body, unknown } };
+  yield* holdingsSteps(assignments);
+  return {
+    generation: generation(fields.generation),
+    bootId: text(fields.bootId, 'bootId'),
+    writtenAt: text(fields.writtenAt, 'writtenAt'),
+    assignments,
+  };
 }
+
+const NAMES = 'generation bootId writtenAt settings cpus pods memory lastCpus kubelet quiet'.split(' ');
 
 // A new pod replaces the pod with its uid, or comes last.
 function withPods(

@@ -79,13 +79,13 @@ export function decodeContainer(value: unknown, where: string): ContainerAssignm
     kind: oneOf(fields.kind, 'kind', CONTAINER_KINDS),
     started: flag(fields.started, 'started'),
     request: amounts(fields.request, 'request'),
-    isolation: oneOf(isolation, 'isolation', ISOLATIONS),
     cpus,
     held: cpuSet(fields.held, 'held'),
     hint: decodeHint(fields.hint, 'hint'),
     memory: memoryBlocks(fields.memory, 'memory'),
     devices: deviceLists(fields.devices, 'devices'),
     reusable: decodeReusable(fields.reusable, 'reusable'),
+    isolation: oneOf(isolation, 'isolation', ISOLATIONS),
     unknown: unknownOf(fields, CONTAINER_MEMBERS),
   };
 }
@@ -165,11 +165,12 @@ const podAmounts = members<PodAmounts>({ requests: amounts, limits: amounts }, '
 export function decodePod(value: unknown, where: string): PodAssignment {
   const fields = object(value, where);
   const booked = decodeBooked(fields.booking, listOf(fields.containers, 'containers', decodeContainer));
+  const change = changeUnderWay(orNull(fields.upcoming ?? null, 'upcoming', upcomingOf), booked);
   const pod = {
     uid: text(fields.uid, 'uid'),
     name: text(fields.name, 'name'),
     namespace: orNull(fields.namespace ?? null, 'namespace', text) ?? undefined,
-    ...booked,
+    containers: booked.containers,
     resources: orNull(fields.resources ?? null, 'resources', podAmounts) ?? undefined,
     policy: text(fields.policy, 'policy'),
     scope: text(fields.scope, 'scope'),
@@ -181,12 +182,14 @@ export function decodePod(value: unknown, where: string): PodAssignment {
     movable: orNull(fields.movable ?? null, 'movable', decodeConsent) ?? undefined,
     moves: fields.moves === undefined ? undefined : listOf(fields.moves, 'moves', text),
     enforcement: decodeEnforcement(fields.enforcement, 'enforcement'),
-    ...changeUnderWay(orNull(fields.upcoming ?? null, 'upcoming', upcomingOf), booked),
+    upcoming: change.upcoming,
     transfer: orNull(fields.transfer ?? null, 'transfer', text),
     formerOwner: orNull(fields.formerOwner ?? null, 'formerOwner', uuid),
     admittedAt: text(fields.admittedAt, 'admittedAt'),
+    booking: booked.booking,
     unknown: unknownOf(fields, POD_MEMBERS),
   };
-  checkTarget(pod);
-  return pod;
+  const moving = change.former ? { ...pod, former: change.former } : pod;
+  checkTarget(moving);
+  return moving;
 }

@@ -8,7 +8,7 @@ import { addPod, removePods } from '../../../lib/account/pod-changes.js';
 import type { Host } from '../../../lib/admission/host.js';
 import { commitEnforced } from '../../../lib/admission/transact.js';
 import { DEFAULT_SETTINGS } from '../../../lib/decision/machine-settings.js';
-import { NO_ENFORCER } from '../../../lib/enforcement/enforcer.js';
+import { noEnforcer } from '../../../lib/enforcement/enforcer.js';
 import { discover } from '../../../lib/entries/topology.js';
 import { CpuSet } from '../../../lib/index.js';
 import { MachineQuieter } from '../../../lib/quiet/machine-quieter.js';
@@ -82,7 +82,7 @@ class Machine {
       () => [],
     );
     const ledger = { owners: { isOwn: () => true } };
-    this.#host = { quieter, topology, enforcer: NO_ENFORCER, enforcement: {}, ledger } as unknown as Host;
+    this.#host = { quieter, topology, enforcer: noEnforcer(), enforcement: {}, ledger } as unknown as Host;
   }
 
   #note(): void {

@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { substituteLostCpus } from '../../../dist-test/lib/admission/grants/substitute.js';
 import { HintProviders } from '../../../dist-test/lib/decision/hints/hint-providers.js';
-import { NO_ENFORCER } from '../../../dist-test/lib/enforcement/enforcer.js';
+import { noEnforcer } from '../../../dist-test/lib/enforcement/enforcer.js';
 import { affinity, threads } from '../../../dist-test/lib/entries/diagnostics.js';
 import { discover } from '../../../dist-test/lib/entries/topology.js';
 import { CpuSet, openManager } from '../../../dist-test/lib/index.js';
@@ -48,7 +48,7 @@ async function open(options = {}) {
     ...{
       topology: manager.topology,
       ledger,
-      enforcer: NO_ENFORCER,
+      enforcer: noEnforcer(),
       quieter: NO_QUIETER,
       managerId: 0,
       enforcement,
