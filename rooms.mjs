@@ -39,7 +39,7 @@ export const HOUSES = {
       ...on('quiet'),
       because: 'what is cached of a list of pods has one entry, which costs collections less',
     }),
-    room('input/values', 200, 'quantities, durations and flags, checked', {
+    room('input/values', 195, 'quantities, durations and flags, checked', {
       because: 'a wrong quantity or size of pages is named with the right one',
     }),
     room('input/pods', 800, 'pods and workloads, checked', {
