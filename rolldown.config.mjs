@@ -133,19 +133,26 @@ const lateFiles = Object.entries(LATE_FILES).map(([name, rooms]) => {
 const GETTER =
   /Object\.defineProperty\(exports, "([^"]+)", \{\s*enumerable: !0,\s*get: function\(\) \{\s*return ([^;]+);\s*\}\s*\}\)(, |;)/g;
 
+const REQUIRED = /\b(require_\w+) = require\("([^"]+)"\)/g;
+// Of a variable, at once, or by import().
+const USED = /\b(new )?(require_\w+|require\("([^"]+)"\)(?:\)\.then\(\((\w+)\) => \4)?)\.([\w$]+)/g;
+
 /** Whether a variable has a value besides that of its declaration, or another of its name has. */
 const isAssigned = (name, code) =>
   code.match(new RegExp(`\\b${name} ([-+*/|&?]*=(?![=>])|\\+\\+)`, 'g'))?.length > 1;
 
 /**
- * What files have for each other is an object of their values at the end of the file. Only what changes
- * later, or is in a file that is loaded later, has a getter.
+ * What files have for each other is an array of their values at the end of the file: V8 makes an object of
+ * a hundred members in a hundred steps. What changes later, or is in a file that is loaded later, is a
+ * function there.
  */
 const shortExports = {
   name: 'short-exports',
   generateBundle(_, bundle) {
-    for (const chunk of Object.values(bundle)) {
-      if (!chunk.code || chunk.isEntry) continue;
+    const chunks = Object.values(bundle).filter(({ code }) => code);
+    const exported = new Map();
+    for (const chunk of chunks) {
+      if (chunk.isEntry || chunk.isDynamicEntry) continue;
       // All words of these lines: some are variables.
       const variables = new Set(
         chunk.code
@@ -154,10 +161,25 @@ const shortExports = {
           .match(/\w+/g),
       );
       const members = [];
+      const uses = new Map();
       chunk.code = chunk.code.replace(GETTER, (_, name, value, end) => {
-        const isFixed = /^"|^\w+$/.test(value) && !variables.has(value) && !isAssigned(value, chunk.code);
-        members.push(isFixed ? `${name}: ${value},\n` : `get ${name}() { return ${value}; },\n`);
-        return end === ';' ? `module.exports = {\n${members.splice(0).join('')}};` : '';
+        const isFixed = /^"|^[\w$]+$/.test(value) && !variables.has(value) && !isAssigned(value, chunk.code);
+        uses.set(name, `[${members.length}]${isFixed ? '' : '()'}`);
+        members.push(isFixed ? value : `() => ${value}`);
+        return end === ';' ? `module.exports = [\n${members.join(',\n')}\n];` : '';
+      });
+      exported.set(basename(chunk.fileName), uses);
+    }
+    for (const chunk of chunks) {
+      const files = new Map(
+        [...chunk.code.matchAll(REQUIRED)].map(([, name, path]) => [name, exported.get(basename(path))]),
+      );
+      chunk.code = chunk.code.replace(USED, (use, made = '', file, path, _, name) => {
+        const uses = path ? exported.get(basename(path)) : files.get(file);
+        if (!uses) return use;
+        if (!uses.has(name)) throw new Error(`${path ?? file} exports no ${name}`);
+        const value = file + uses.get(name);
+        return made && value.endsWith(')') ? `new (${value})` : made + value;
       });
     }
   },
@@ -178,12 +200,12 @@ const loadingLate = {
       );
     const names = Object.keys(LATE_FILES).join('|');
     const required = new RegExp(`\\b(require_(?:${names}) = )require\\(("[^"]+")\\)`, 'g');
-    const used = new RegExp(`\\b(new )?(require_(?:${names}))\\.`, 'g');
+    const used = new RegExp(`\\b(new )?(require_(?:${names}))(?=[.[])`, 'g');
     for (const chunk of Object.values(bundle)) {
       if (chunk.isEntry) continue;
       chunk.code &&= chunk.code
         .replace(required, '$1require("./compiled-code.cjs").loadLater(module, $2)')
-        .replace(used, (_, made = '', file) => `${made}(${file}()).`);
+        .replace(used, (_, made = '', file) => `${made}(${file}())`);
     }
   },
 };
@@ -251,7 +273,7 @@ const shipped = {
   // Some files of LATE_FILES export more than an entry of the package that is in them.
   preserveEntrySignatures: 'allow-extension',
   external: /^(?!node:)[^./\0]/,
-  plugins: [lateParts(LATE), partsOfNode, inAscii, esModules, loadingLate, shortExports],
+  plugins: [lateParts(LATE), partsOfNode, inAscii, esModules, shortExports, loadingLate],
   output: {
     dir: 'dist',
     format: 'cjs',
