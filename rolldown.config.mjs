@@ -260,6 +260,7 @@ const partsOfNode = {
 /** Functions that most programs do not need. */
 const LATE = {
   'node:crypto': ['createHash', 'randomUUID'],
+  'node:diagnostics_channel': ['channel', 'subscribe', 'unsubscribe'],
   'node:fs/promises': ['readFile'],
   'node:os': ['availableParallelism', 'freemem', 'release', 'uptime'],
   'node:timers/promises': ['setTimeout'],

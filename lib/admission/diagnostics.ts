@@ -202,9 +202,28 @@ export interface StepResult<T> {
 /** The part of a host that identifies its manager. */
 export type Source = Pick<ReadOnlyHost, 'managerId' | 'ledger'>;
 
-const CHANNELS = Object.fromEntries(
-  Object.entries(DIAGNOSTICS_CHANNELS).map(([step, name]) => [step, channel(name)]),
-) as Record<DiagnosticsStep, Channel>;
+let channels: Record<DiagnosticsStep, Channel> | undefined;
+let partsLookedAt = 0;
+
+/** Whether this thread has loaded node:diagnostics_channel. Without it nothing has subscribed. */
+function mayHaveSubscribers(): boolean {
+  const { moduleLoadList: parts } = process as { moduleLoadList?: readonly string[] };
+  if (!parts) return true;
+  if (parts.length === partsLookedAt) return false;
+  partsLookedAt = parts.length;
+  // A list with other names says nothing.
+  return parts.includes('NativeModule diagnostics_channel') || !parts.includes('NativeModule fs');
+}
+
+/** The channel of a step, if it has subscribers. To load Node's channels takes a millisecond. */
+function channelOf(step: DiagnosticsStep): Channel | undefined {
+  if (!channels) {
+    if (!mayHaveSubscribers()) return undefined;
+    const entries = Object.entries(DIAGNOSTICS_CHANNELS).map(([each, name]) => [each, channel(name)]);
+    channels = Object.fromEntries(entries) as Record<DiagnosticsStep, Channel>;
+  }
+  return channels[step].hasSubscribers ? channels[step] : undefined;
+}
 
 const managerIds = () => ({ last: 0 });
 
@@ -219,8 +238,8 @@ export function publish<S extends DiagnosticsStep>(
   { managerId, ledger }: Source,
   describe: () => Fields<S>,
 ): void {
-  const to = CHANNELS[step];
-  if (!to.hasSubscribers) return;
+  const to = channelOf(step);
+  if (!to) return;
   const stateDir = ledger.scope === 'memory' ? '' : ledger.path;
   to.publish(Object.freeze({ managerId, stateDir, ...describe() }));
 }
@@ -245,7 +264,7 @@ export function traced<S extends TracedStep, T>(
   action: () => T,
   describe: (result: StepResult<Awaited<T>>) => StepFields<S>,
 ): T {
-  if (!CHANNELS[step].hasSubscribers && !CHANNELS.error.hasSubscribers) return action();
+  if (!channelOf(step) && !channelOf('error')) return action();
   const begin = performance.now();
   const publishResult = (outcome: StepResult<Awaited<T>>, code: string | null) => {
     const durationMs = performance.now() - begin;

@@ -187,7 +187,7 @@ describe('the package', () => {
     );
     expect(
       loaded.filter((name) =>
-        /^NativeModule (child_process|crypto|fs\/promises|http|net|os|stream|timers\/promises|worker_threads|zlib)$/.test(
+        /^NativeModule (child_process|crypto|diagnostics_channel|fs\/promises|http|net|os|stream|timers\/promises|worker_threads|zlib)$/.test(
           name,
         ),
       ),
@@ -212,14 +212,32 @@ describe('the package', () => {
       `,
       'commonjs',
     );
-    expect(loaded).toContain('NativeModule diagnostics_channel');
     expect(
       loaded.filter((name) =>
-        /^NativeModule (child_process|crypto|fs\/promises|http|net|os|perf_hooks|stream|timers\/promises|worker_threads|zlib)$/.test(
+        /^NativeModule (child_process|crypto|diagnostics_channel|fs\/promises|http|net|os|perf_hooks|stream|timers\/promises|worker_threads|zlib)$/.test(
           name,
         ),
       ),
     ).toEqual([]);
+  });
+
+  it("publishes on Node's channels from when the program loads these", () => {
+    const stateDir = mkdtempSync(join(tmpdir(), 'numalign-test-'));
+    onTestFinished(() => rmSync(stateDir, { recursive: true }));
+    const told = run<unknown[]>(`
+      const { openManager } = await import('numalign');
+      const manager = await openManager({ stateDir: ${JSON.stringify(stateDir)} });
+      await (await manager.acquire({ cpu: 1 })).release();
+      const loaded = process.moduleLoadList.includes('NativeModule diagnostics_channel');
+      const grant = await manager.acquire({ cpu: 1 });
+      const told = [loaded];
+      const { subscribe } = await import('node:diagnostics_channel');
+      subscribe('numalign:release', ({ uid }) => told.push(uid === grant.uid));
+      subscribe('numalign:error', ({ step }) => told.push(step));
+      await grant.release();
+      await manager.close();
+      console.log(JSON.stringify(told));`);
+    expect(told).toEqual([false, true]);
   });
 
   it.each([
