@@ -1,9 +1,9 @@
 // The JavaScript of the package: a file for each entry of package.json, for what the source loads by
 // import(), and few for what these share, since Node takes up to a millisecond for each.
 import { existsSync, readdirSync } from 'node:fs';
-import { basename, dirname, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { defineConfig, rolldown } from 'rolldown';
-import { inAscii, lateParts, loader, loadingCompiled } from './scripts/bundles.mjs';
+import { inAscii, lateParts, loader, loadingCompiled, minified } from './scripts/bundles.mjs';
 import { comparingErrors } from './scripts/error-facts.mjs';
 
 const common = {
@@ -45,7 +45,7 @@ const IS_LAYER = new RegExp(`^${LAYER}`);
 const LATE_FILES = {
   groups: `
     cgroups: cpuset-hierarchy
-    cgroups/files: changes linux-version memory-nodes
+    cgroups/files: cgroup-path changes linux-version memory-nodes
     cgroups/groups
     enforcement: asked-masks comparison group-memory relocation
     enforcement/layout: cpusets differences facts grant-groups shared-group steps`,
@@ -210,19 +210,14 @@ const loadingLate = {
   },
 };
 
-/** lib/compiled-code.ts as an expression, which is its function loadEntry: an ES module of its own takes longer. */
-async function loadEntryText() {
-  const plugin = {
-    resolveId: (id) => (id === 'entry' ? id : undefined),
-    load: (id) =>
-      id === 'entry' ? `export { loadEntry as default } from '${loader.input['compiled-code']}';` : undefined,
-  };
-  const bundle = await rolldown({ ...common, external: [], input: 'entry', plugins: [plugin] });
+/** lib/import-entry.ts as an expression, which is its function: an ES module of its own takes longer. */
+async function importEntryText() {
+  const bundle = await rolldown({ ...common, external: [], input: 'lib/import-entry.ts' });
   const { output } = await bundle.generate({ format: 'es', comments: false, minify: true });
-  const [, code, name] = /^(.*)export ?\{ ?(\w+) as default ?\};\s*$/s.exec(output[0].code);
+  const [, code, name] = /^(.*)export ?\{ ?(\w+) as importEntry ?\};\s*$/s.exec(output[0].code);
   return `(() => {${code}return ${name};})()`;
 }
-const LOAD_ENTRY = await loadEntryText();
+const IMPORT_ENTRY = await importEntryText();
 
 /**
  * What import gets: the same, from the same modules. It loads them itself: before Node imports a CommonJS
@@ -239,11 +234,11 @@ const esModules = {
       // What the default of a CommonJS module is depends on who loads it: here it is what has the
       // name of the file.
       const names = exports.map((each) => (each === 'default' ? `${basename(name)} as default` : each));
-      const up = dirname(fileName) === '.' ? '' : "process.getBuiltinModule('node:path').dirname";
-      const load = LOAD_ENTRY.replaceAll('import.meta.dirname', `${up}(import.meta.dirname)`);
+      const here = 'import.meta.dirname';
+      const folder = `${here}.slice(0, -${join('/dist', dirname(fileName)).length})`;
       const source = exports.includes('default')
         ? `export { ${names.join(', ')} } from './${file}';\n`
-        : `export const { ${names.join(', ')} } = ${load}(import.meta.dirname + '/${file}');\n`;
+        : `export const { ${names.join(', ')} } = ${IMPORT_ENTRY}(${folder}, ${here} + '/${file}');\n`;
       this.emitFile({ type: 'asset', fileName: `${name}.js`, source });
     }
   },
@@ -282,12 +277,7 @@ const shipped = {
     sourcemap: true,
     comments: false,
     banner: loadingCompiled(({ imports }) => imports.filter((name) => IS_LAYER.test(name))),
-    // Much of the time of a start is the reading of code. Lines and the names in stack traces stay.
-    minify: {
-      compress: true,
-      mangle: { keepNames: true, toplevel: false },
-      codegen: { removeWhitespace: false },
-    },
+    minify: minified,
     // A process that was started before the package was replaced must not load files of another one.
     chunkFileNames: '[name]-[hash].cjs',
     codeSplitting: { groups: [...(await Promise.all(layers)), ...lateFiles, WORKLOAD] },

@@ -3,73 +3,25 @@
 // loads the modules as it loads all others.
 import type { Module } from 'node:module';
 import type { Script } from 'node:vm';
-import { openAddon } from './base/load-addon.js';
 import type { NativeCode, Source } from './base/native-files.js';
+import { addonIn, compiledFolder, EPILOGUE, isUnusual, Modules, PROLOGUE } from './code-folder.js';
 
-const { closeSync, constants, openSync, statSync } = process.getBuiltinModule('node:fs');
-const { basename, dirname, join } = process.getBuiltinModule('node:path');
+export { compiledFolder };
+
+const { closeSync, constants, openSync } = process.getBuiltinModule('node:fs');
+const { basename, join } = process.getBuiltinModule('node:path');
 const vm = process.getBuiltinModule('node:vm');
 
-type AnyFunction = (...args: any[]) => unknown;
-/** What `node:module` has besides its types. */
-interface ModuleClass {
-  new (file: string, parent?: Module): Module;
-  readonly _cache: Record<string, Module | undefined>;
-  readonly _extensions: Record<string, AnyFunction | undefined>;
-  readonly prototype: { readonly _compile: AnyFunction };
-  createRequire(file: string): NodeJS.Require;
-  wrap(source: string): string;
-}
-const Modules = process.getBuiltinModule('node:module') as unknown as ModuleClass;
-
-let nodeSize: number | undefined;
-let last: { readonly loaders: readonly unknown[]; readonly node: string } | undefined;
-
-/**
- * Where a package keeps what this Node has compiled, if Node itself loads the modules here. V8 does not
- * notice code of another Node with the same V8, and may crash.
- */
-export function compiledFolder(packageFolder: string): string {
-  const { _extensions, prototype } = Modules;
-  // Tools that look at code replace one of these: theirs has another text, and that another length.
-  const loaders = [prototype._compile, _extensions['.js'], _extensions['.cjs']];
-  if (!last?.loaders.every((loader, i) => loader === loaders[i])) {
-    nodeSize ??= statSync(process.execPath).size;
-    const { version, arch } = process;
-    last = { loaders, node: `${version}-${arch}-${nodeSize}-${loaders.join('').length}` };
-  }
-  return `${packageFolder}/compiled/${last.node}`;
-}
+/** The folder of a file. dirname() looks at each character of a path, and Node has not compiled it yet. */
+const folderOf = (file: string) => file.slice(0, file.lastIndexOf('/'));
 
 /** The file of `path` beside a module. A first join() takes Node longer than the rest of it. */
 const fileBeside = (module: string, path: string) =>
-  path.startsWith('./') ? dirname(module) + path.slice(1) : join(dirname(module), path);
-
-/** Whether something else may want to see this code loaded or run, or is to run it. */
-function isUnusual(): boolean {
-  const { env, execArgv, versions } = process;
-  return (
-    ['bun', 'deno', 'electron'].some((name) => name in versions) ||
-    env.NODE_DISABLE_COMPILE_CACHE !== undefined ||
-    // V8 counts what runs in code that was compiled for that.
-    env.NODE_V8_COVERAGE !== undefined ||
-    (process as { sourceMapsEnabled?: boolean }).sourceMapsEnabled !== false ||
-    // Policies of Node 20 compare modules with their checksums.
-    [...execArgv, env.NODE_OPTIONS].join(' ').includes('-policy')
-  );
-}
-
-// The function around a module.
-const [PROLOGUE, EPILOGUE] = Modules.wrap('\0').split('\0') as [string, string];
+  path.startsWith('./') ? folderOf(module) + path.slice(1) : join(folderOf(module), path);
 
 let addon: NativeCode | undefined;
 
-/** It reads modules sooner than Node does, and has checksums without all streams of Node. */
-function addonFor(): NativeCode {
-  addon ??= openAddon(dirname(import.meta.dirname)) as NativeCode | undefined;
-  if (!addon) throw new Error('there is no addon');
-  return addon;
-}
+const addonFor = (): NativeCode => (addon ??= addonIn(folderOf(import.meta.dirname)));
 
 /** The source in this file, in the function. */
 export function readSource(fd: number): Source {
@@ -89,22 +41,13 @@ const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const MOST_BYTES = 2 ** 21;
 let scratch: Buffer | undefined;
 
-const trustedFolders = new Set<string>();
-
-/** Where the compiled code of a folder dist/ is; undefined if others may have written it, or there is none. */
-function trustedFolder(dist: string): string | undefined {
-  const folder = compiledFolder(dirname(dist));
-  if (!trustedFolders.has(folder) && !addonFor().isTrustedFolder(folder)) return undefined;
-  trustedFolders.add(folder);
-  return folder;
-}
+/** Where the compiled code of a file in dist/ is. */
+const codeFolderOf = (file: string) => compiledFolder(folderOf(folderOf(file)));
 
 /** The compiled code of this source, as of the one in `file`; undefined where there is none. */
 function compiledCode(file: string, { sum }: Source): Buffer | undefined {
-  const folder = trustedFolder(dirname(file));
-  if (folder === undefined) return undefined;
   const room = scratch ?? Buffer.allocUnsafeSlow(MOST_BYTES);
-  const size = addonFor().readCode(`${folder}/${basename(file)}.bin`, file, sum, room);
+  const size = addonFor().readCode(`${codeFolderOf(file)}/${basename(file)}.bin`, file, sum, room);
   return size === undefined ? undefined : room.subarray(0, size);
 }
 
@@ -136,7 +79,7 @@ const requireOf = (file: string) => (id: string) => {
 export function loadModule(
   file: string,
   parent: Module | undefined,
-  { text }: Source,
+  { text }: Pick<Source, 'text'>,
   cachedData?: Buffer,
 ): Script {
   const script = new vm.Script(text, {
@@ -151,7 +94,7 @@ export function loadModule(
   try {
     const { exports } = module;
     const run = script.runInThisContext();
-    run.call(exports, exports, requireOf(file), module, file, dirname(file));
+    run.call(exports, exports, requireOf(file), module, file, folderOf(file));
     module.loaded = true;
     return script;
   } catch (error) {
@@ -185,9 +128,8 @@ export function loadCompiled(parent: Module, paths: readonly string[]): void {
     for (const path of paths) {
       const file = fileBeside(parent.filename, path);
       if (isRejected || Modules._cache[file]) continue;
-      const source = sourceOf(file);
-      const code = compiledCode(file, source);
-      if (code) loadModule(file, parent, source, code);
+      const found = addonFor().readModule(file, codeFolderOf(file), scratch, PROLOGUE, EPILOGUE);
+      if (found) loadModule(file, parent, found, scratch.subarray(0, found.size));
     }
   } catch {
     // There is none, mostly.
@@ -196,17 +138,12 @@ export function loadCompiled(parent: Module, paths: readonly string[]): void {
   }
 }
 
-/**
- * Returns what an entry of the package exports, for the ES module that has this code too. It is the module
- * that require() finds.
- */
+/** Returns what an entry of the package exports. It is the module that require() finds. */
 export function loadEntry(file: string): unknown {
   try {
+    const codeFolder = compiledFolder(folderOf(import.meta.dirname));
     // Where no compiled code is, other tools may want to see the entry too.
-    if (!Modules._cache[file] && !isUnusual() && trustedFolder(import.meta.dirname) !== undefined) {
-      const filename = `${import.meta.dirname}/compiled-code.cjs`;
-      const exports = { loadCompiled, loadLater };
-      Modules._cache[filename] ??= Object.assign(new Modules(filename), { filename, loaded: true, exports });
+    if (!Modules._cache[file] && !isUnusual() && addonFor().isTrustedFolder(codeFolder)) {
       loadModule(file, undefined, sourceOf(file));
     }
   } catch {

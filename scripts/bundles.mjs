@@ -37,10 +37,17 @@ export const loadingCompiled = (filesOf) => (chunk) => {
   return paths.length === 0 ? '' : `require('${up}/compiled-code.cjs').${call};`;
 };
 
+// Much of the time of a start is the reading of code. Lines and the names in stack traces stay.
+export const minified = {
+  compress: true,
+  mangle: { keepNames: true, toplevel: false },
+  codegen: { removeWhitespace: false },
+};
+
 /** The file that loads compiled code: it needs no other. */
 export const loader = {
   input: { 'compiled-code': fileURLToPath(new URL('../lib/compiled-code.ts', import.meta.url)) },
   platform: 'node',
   transform: { target: 'es2022' },
-  output: { dir: 'dist', format: 'cjs', entryFileNames: '[name].cjs', comments: false },
+  output: { dir: 'dist', format: 'cjs', entryFileNames: '[name].cjs', comments: false, minify: minified },
 };

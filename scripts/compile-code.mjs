@@ -23,8 +23,9 @@ import { setFlagsFromString } from 'node:v8';
 
 const file = fileURLToPath(import.meta.url);
 const LIMIT_MS = 20_000;
-// Files of which all functions are compiled: cgroups are not used here, since the machine may have none.
-const WHOLE = /^\.\/groups-/;
+// Files of which all functions are compiled: cgroups are not used here, since the machine may have none,
+// and the first loads these files.
+const WHOLE = /^\.\/(compiled-code|groups-)/;
 const APART = '--apart';
 
 /** Runs this file apart, as a user's program would run: without hooks, and without settings. */
@@ -125,7 +126,16 @@ else if (started === file) {
   const require = createRequire(join(folder, 'package.json'));
   const loader = require(join(dirname(dirname(file)), 'dist/compiled-code.cjs'));
   const compilers = compilersOf(loader, require, folder);
-  process.on('exit', () => write(loader.compiledFolder(folder), loader, compilers));
+  process.on('exit', () => {
+    const first = './compiled-code.cjs';
+    // The loader itself, a second time.
+    const known = join(folder, 'dist', first);
+    if (known in require.cache) {
+      delete require.cache[known];
+      loader.loadCompiled({ filename: join(folder, 'dist/index.cjs') }, [first]);
+    }
+    write(loader.compiledFolder(folder), loader, compilers);
+  });
   const program = join(temporary, 'program');
   writeFileSync(program, '#!/dev/null\n', { mode: 0o755 });
   const use = existsSync(join(folder, 'dist/main.cjs')) ? useCommand : usePackage;

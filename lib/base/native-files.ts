@@ -270,9 +270,20 @@ export interface NativeCode {
   isTrustedFolder(path: string): boolean;
   /**
    * Reads code that V8 compiled of the source with this checksum, at `path`, to `room`. Returns its size;
-   * undefined if the file has none, is damaged or is not to be trusted.
+   * undefined if the file has none or is damaged, or it or its folder is not to be trusted.
    */
   readCode(name: string, path: string, sum: number, room: Buffer): number | undefined;
+  /**
+   * The text of a module, as {@link readSource} finds it, with the size of its compiled code in `folder`, as
+   * {@link readCode} does; undefined unless it has both.
+   */
+  readModule(
+    path: string,
+    folder: string,
+    room: Buffer,
+    before: string,
+    after: string,
+  ): { text: string; size: number } | undefined;
   /** A file for {@link readCode}. */
   withHead(code: Buffer, path: string, sum: number): Buffer;
 }

@@ -60,6 +60,20 @@ Napi::Value read_code_binding(const Napi::CallbackInfo& info) {
   return size ? Napi::Number::New(info.Env(), static_cast<double>(*size)) : info.Env().Undefined();
 }
 
+// (path, folder of compiled code, room for that, text before, text after): the whole text and the size of the
+// code; undefined if either is not there
+Napi::Value read_module_binding(const Napi::CallbackInfo& info) {
+  Napi::Buffer<char> room = to_buffer(info[2], "the room");
+  std::optional<CompiledModule> module = read_module(
+      to_string(info[0], "the path"), to_string(info[1], "the folder"), to_string(info[3], "the text before"),
+      to_string(info[4], "that after"), {room.Data(), room.Length()});
+  if (!module) return info.Env().Undefined();
+  Napi::Object found = Napi::Object::New(info.Env());
+  found["size"] = Napi::Number::New(info.Env(), static_cast<double>(module->code_size));
+  found["text"] = from_source(info.Env(), std::move(module->source));
+  return found;
+}
+
 // (code, path of the source, its sum): the bytes of a file
 Napi::Value with_head_binding(const Napi::CallbackInfo& info) {
   Napi::Buffer<char> code = to_buffer(info[0], "the code");
@@ -74,6 +88,7 @@ void export_code(Napi::Env env, Napi::Object exports) {
   exports["readSource"] = Napi::Function::New<read_source_binding>(env);
   exports["isTrustedFolder"] = Napi::Function::New<is_trusted_folder_binding>(env);
   exports["readCode"] = Napi::Function::New<read_code_binding>(env);
+  exports["readModule"] = Napi::Function::New<read_module_binding>(env);
   exports["withHead"] = Napi::Function::New<with_head_binding>(env);
 }
 

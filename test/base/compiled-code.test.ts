@@ -137,6 +137,18 @@ describe('compiled code', () => {
     );
   });
 
+  it('is also of what loads it, for programs that import the package', () => {
+    const installed = new Installed();
+    expect(installed.run(IMPORTED_PIN)).toEqual({ ...ALL, used: [...LAYERS, 'compiled'].sort() });
+    const file = join(installed.compiled, 'compiled-code.cjs.bin');
+    expect(statSync(file).size).toBeLessThan(2 ** 15);
+    const bytes = readFileSync(file);
+    writeFileSync(file, bytes.fill(bytes[5_000]! ^ 1, 5_000, 5_001));
+    expect(installed.run(IMPORTED_PIN)).toEqual(ALL);
+    chmodSync(installed.compiled, 0o777);
+    expect(installed.run(IMPORTED_PIN)).toEqual(NONE);
+  });
+
   it('is loaded by a prebuilt addon, which is found without node-gyp-build', () => {
     const { used, result } = new Installed({ isPrebuilt: true }).run<string[]>(`
       ${PIN}
@@ -325,7 +337,7 @@ describe('the code of the package', () => {
         for (const [key, value] of Object.entries(require(name))) result.push(imported[i][key] === value);
       });
       view.close();`);
-    expect(used).toEqual([...LAYERS, 'views', 'workload'].sort());
+    expect(used).toEqual(['compiled', ...LAYERS, 'views', 'workload'].sort());
     expect(result.length).toBeGreaterThan(30);
     expect(result).not.toContain(false);
   });

@@ -58,7 +58,7 @@ describe('the package', () => {
       record('refused');
       console.log(JSON.stringify(report));`);
     expect(report).toEqual({
-      import: ['common', 'index', 'index', 'rolldown-runtime'],
+      import: ['common', 'compiled-code', 'index', 'index', 'rolldown-runtime'],
       open: ['managers', 'requests', 'shared'],
       acquire: [],
       refused: ['seldom'],

@@ -48,6 +48,7 @@ bool is_trusted_folder(const std::string& path) {
 
 std::optional<size_t> read_code(const std::string& name, std::string_view path, uint32_t source,
                                 std::span<char> room) {
+  if (!is_trusted_folder(name.substr(0, name.rfind('/')))) return std::nullopt;
   const UniqueFd file(open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat s;
   if (!file.valid() || fstat(file.get(), &s) != 0 || !S_ISREG(s.st_mode) || !is_trusted(s))
@@ -59,6 +60,19 @@ std::optional<size_t> read_code(const std::string& name, std::string_view path, 
   const iovec parts[] = {{&head, sizeof head}, {room.data(), size}};
   if (preadv(file.get(), parts, 2, 0) != s.st_size) return std::nullopt;
   return head == head_of({room.data(), size}, path, source) ? std::optional(size) : std::nullopt;
+}
+
+std::optional<CompiledModule> read_module(const std::string& path, const std::string& folder,
+                                          std::string_view before, std::string_view after,
+                                          std::span<char> room) {
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!file.valid()) return std::nullopt;
+  std::optional<SourceText> source = read_source(file.get(), before, after);
+  if (!source) return std::nullopt;
+  const std::string name = folder + path.substr(path.rfind('/')) + ".bin";
+  const std::optional<size_t> size = read_code(name, path, source->sum, room);
+  if (!size) return std::nullopt;
+  return CompiledModule{std::move(*source), *size};
 }
 
 }  // namespace numalign

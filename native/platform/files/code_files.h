@@ -25,9 +25,20 @@ std::optional<SourceText> read_source(int fd, std::string_view before, std::stri
 bool is_trusted_folder(const std::string& path);
 
 // Reads the compiled code in the file `name`, to `room`, and returns its size. nullopt unless the file is an
-// ordinary one that only root or this user can write to, fits, is undamaged, and was compiled from the source
-// with this sum at `path`.
+// ordinary one in a trusted folder, that only root or this user can write to, fits, is undamaged, and was
+// compiled from the source with this sum at `path`.
 std::optional<size_t> read_code(const std::string& name, std::string_view path, uint32_t source,
                                 std::span<char> room);
+
+struct CompiledModule {
+  SourceText source;
+  size_t code_size;
+};
+
+// Reads the module in the file `path`, and the code of it that `folder` has, to `room`. nullopt unless there
+// is both.
+std::optional<CompiledModule> read_module(const std::string& path, const std::string& folder,
+                                          std::string_view before, std::string_view after,
+                                          std::span<char> room);
 
 }  // namespace numalign

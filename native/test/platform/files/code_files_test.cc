@@ -69,6 +69,26 @@ TEST_F(CodeFiles, HaveTheCodeOfTheirSourceAlone) {
   EXPECT_FALSE(read_code(temporary_.path(), "/a", 7, room));
 }
 
+TEST_F(CodeFiles, AreReadWithTheirSourceFromATrustedFolder) {
+  std::filesystem::create_directory(path("compiled"));
+  write("module", "1");
+  const std::string at = path("module");
+  std::vector<char> room(100);
+  const auto module = [&] { return read_module(at, path("compiled"), "(", ")", room); };
+  EXPECT_FALSE(module());
+  write("compiled/module.bin", with_head("some code", at, sum_of_source("(1)")));
+  ASSERT_TRUE(module());
+  EXPECT_EQ(std::string(module()->source.text.get(), module()->source.size), "(1)");
+  EXPECT_EQ(std::string(room.data(), module()->code_size), "some code");
+  ASSERT_EQ(chmod(path("compiled").c_str(), 0777), 0);
+  EXPECT_FALSE(module());
+  ASSERT_EQ(chmod(path("compiled").c_str(), 0755), 0);
+  write("module", "2");
+  EXPECT_FALSE(module());
+  std::filesystem::remove(at);
+  EXPECT_FALSE(module());
+}
+
 TEST_F(CodeFiles, HaveNoCodeIfOneByteIsAnotherOrMissing) {
   for (size_t i = 0; i < file_.size(); i++) {
     std::string damaged = file_;
