@@ -83,7 +83,7 @@ function readShift(): number {
 export function statOf(pid: number | 'self') {
   const isSelf = pid === 'self' || pid === process.pid;
   if (!isSelf && !isProcOurs()) throw new Error('/proc shows another pid namespace');
-  const text = readFileSync(`/proc/${isSelf ? 'self' : pid}/stat`, 'latin1');
+  const text = readFileSync(`/proc/${isSelf ? 'self' : pid}/stat`, 'utf8');
   const { state, ppid, pgrp, session, starttime } = parseProcStat(text);
   const start = String(Math.round(Number(starttime) - shiftTicks()));
   return { state, parent: ppid, group: pgrp, session, start };

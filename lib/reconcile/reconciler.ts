@@ -98,7 +98,7 @@ export class Reconciler {
   }
 
   #schedule(): void {
-    clearTimeout(this.#timer);
+    if (this.#timer) clearTimeout(this.#timer);
     const client = this.#background;
     if (!client) {
       clearTimeout(this.#soon);

@@ -79,7 +79,7 @@ export class FileWatch {
     this.#ends = [];
     try {
       this.#watch();
-      clearInterval(this.#timer);
+      if (this.#timer) clearInterval(this.#timer);
       this.#timer = undefined;
     } catch {
       this.#unwatch();

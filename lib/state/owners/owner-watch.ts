@@ -52,7 +52,7 @@ export class OwnerWatch {
   /** If inotify refuses, tries again twice a second. */
   start(): void {
     if (this.isActive) return;
-    clearInterval(this.#timer);
+    if (this.#timer) clearInterval(this.#timer);
     this.#timer = undefined;
     const tell = (mask: number, name: string) => this.#tell(mask, name);
     try {
