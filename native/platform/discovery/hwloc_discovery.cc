@@ -29,6 +29,7 @@
 #include "core/machine_tree.h"
 #include "platform/discovery/hwloc_xml.h"
 #include "platform/discovery/linux_memory.h"
+#include "platform/discovery/machine_file.h"
 #include "platform/discovery/pci_devices.h"
 #include "platform/discovery/synthetic_text.h"
 #include "platform/files/unique_fd.h"
@@ -189,23 +190,6 @@ CpuSet read_cpu_list(const std::string& name) {
 
 std::string node_file(int node, const char* name) { return "node/node" + std::to_string(node) + "/" + name; }
 
-#if HWLOC_API_VERSION >= 0x00030000
-// The pools in folders such as hugepages-2048kB.
-std::vector<HugepagePool> read_hugepages(const std::string& folder) {
-  std::vector<HugepagePool> pools;
-  std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
-    unsigned long kib = 0;
-    unsigned long long count = 0;
-    if (std::sscanf(entry.path().filename().c_str(), "hugepages-%lukB", &kib) != 1) continue;
-    std::ifstream(entry.path() / "nr_hugepages") >> count;
-    pools.push_back({uint64_t{kib} << 10, count});
-  }
-  std::ranges::sort(pools, {}, &HugepagePool::page_bytes);
-  return pools;
-}
-#endif
-
 // Node by CPU id. hwloc knows which nodes are near a CPU; only Linux knows the CPU's own node.
 using NodeOfCpu = std::map<int, int>;
 
@@ -240,7 +224,7 @@ std::vector<HugepagePool> hugepages_of(hwloc_obj_t node, bool is_machine) {
 }
 #endif
 
-Result<std::vector<NodeInfo>> read_nodes(hwloc_topology_t topology, bool is_machine) {
+Result<std::vector<NodeInfo>> nodes_in(hwloc_topology_t topology, bool is_machine) {
   std::vector<NodeInfo> nodes;
   for (hwloc_obj_t node = nullptr; (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node));) {
     if (node->os_index > NodeSet::kMaxId) {
@@ -419,7 +403,7 @@ Result<TopologySpec> read_by_hwloc(const std::optional<std::string>& synthetic) 
   Result<HwlocTopology> loaded = load(synthetic);
   if (!loaded.ok()) return loaded.error();
   HwlocTopology topology = std::move(loaded).value();
-  Result<std::vector<NodeInfo>> nodes = read_nodes(topology.get(), !synthetic);
+  Result<std::vector<NodeInfo>> nodes = nodes_in(topology.get(), !synthetic);
   if (!nodes.ok()) return nodes.error();
   NodeOfCpu node_of_cpu = synthetic ? NodeOfCpu() : read_node_of_cpu(nodes.value());
   Result<std::vector<CpuInfo>> cpus = tree_of(topology.get()).cpus(node_of_cpu);
@@ -438,13 +422,41 @@ Result<CpuSet> allowed_among(const CpuSet& online) {
   return limit.ok() ? limit.value() & online : limit;
 }
 
+NodeSet node_ids(const std::vector<NodeInfo>& nodes) {
+  NodeSet ids;
+  for (const NodeInfo& node : nodes) ids.insert(node.node);
+  return ids;
+}
+
+// hwloc reads some fifteen files for each CPU. What it found stays true while the mark does; memory and
+// hugepages are read now.
+Result<TopologySpec> read_machine() {
+  const std::string reader = "hwloc " + std::to_string(hwloc_get_api_version());
+  const std::optional<std::string> mark = machine_mark(reader);
+  std::optional<MachineParts> known;
+  if (mark) known = read_machine_file(kMachineFile, *mark);
+  if (known) {
+    std::optional<std::vector<NodeInfo>> nodes = read_nodes(known->nodes);
+    CpuSet all = cpu_ids(known->cpus);
+    if (nodes) return TopologySpec{std::move(known->cpus), std::move(*nodes), {}, all, {}, all};
+  }
+  Result<TopologySpec> found = read_by_hwloc(std::nullopt);
+  if (!found.ok() || !mark) return found;
+  const TopologySpec& spec = found.value();
+  const NodeSet ids = node_ids(spec.nodes);
+  // Only where Linux says of memory what hwloc does, and of a machine that has not changed meanwhile.
+  if (read_nodes(ids) == spec.nodes && machine_mark(reader) == mark)
+    write_machine_file(kMachineFile, *mark, {spec.cpus, ids});
+  return found;
+}
+
 Result<TopologySpec> discover_machine(bool with_devices) {
   if (auto error = check_environment()) return *error;
   if (auto error = check_open_files()) return *error;
   // Reads the devices on another CPU meanwhile; hwloc takes twice as long.
   std::future<std::vector<PciDevice>> devices;
   if (with_devices) devices = std::async(std::launch::async, [] { return read_pci_devices("/sys"); });
-  Result<TopologySpec> read = read_by_hwloc(std::nullopt);
+  Result<TopologySpec> read = read_machine();
   if (!read.ok()) return read.error();
   TopologySpec spec = std::move(read).value();
   CpuSet online = spec.possible;

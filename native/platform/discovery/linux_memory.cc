@@ -116,6 +116,32 @@ std::optional<std::string> read_first_line(const std::string& path) {
   return std::string(all.substr(0, all.find('\n')));
 }
 
+std::vector<HugepagePool> read_hugepages(const std::string& folder) {
+  std::vector<HugepagePool> pools;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(folder, failed)) {
+    unsigned long kib = 0;
+    unsigned long long count = 0;
+    if (std::sscanf(entry.path().filename().c_str(), "hugepages-%lukB", &kib) != 1) continue;
+    std::ifstream(entry.path() / "nr_hugepages") >> count;
+    pools.push_back({uint64_t{kib} << 10, count});
+  }
+  std::ranges::sort(pools, {}, &HugepagePool::page_bytes);
+  return pools;
+}
+
+std::optional<std::vector<NodeInfo>> read_nodes(const NodeSet& nodes) {
+  std::vector<NodeInfo> found;
+  bool is_known = true;
+  nodes.for_each([&](int node) {
+    const std::string memory = folder_of(node) + "meminfo";
+    is_known = is_known && fs::exists(memory);
+    found.push_back(
+        {node, number_after(memory, "MemTotal:") * 1024, read_hugepages(folder_of(node) + "hugepages"), {}});
+  });
+  return is_known ? std::optional(std::move(found)) : std::nullopt;
+}
+
 NodeSet read_node_list(const char* name) { return parse_nodes(read_first_line(kNodes + std::string(name))); }
 
 NodeSet read_gpu_nodes() {

@@ -24,6 +24,13 @@ NodeSet read_gpu_nodes();
 // leaves them out.
 void add_gpu_nodes(std::vector<NodeInfo>& nodes, const NodeSet& gpu_nodes);
 
+// The pools in a folder of hugepages, by size.
+std::vector<HugepagePool> read_hugepages(const std::string& folder);
+
+// These nodes with their memory and hugepages as they are now, and nothing else; nullopt if Linux does not
+// say how much memory one has.
+std::optional<std::vector<NodeInfo>> read_nodes(const NodeSet& nodes);
+
 // The columns of Linux's distances are the online nodes, ascending. Empty for all nodes if a node
 // came or went meanwhile: unknown distances are better than shifted ones.
 void add_distances(std::vector<NodeInfo>& nodes, const NodeSet& online);

@@ -15,10 +15,6 @@ namespace {
 
 constexpr off_t kMostBytes = 64 << 20;
 
-bool is_trusted(const struct stat& s) {
-  return (s.st_uid == 0 || s.st_uid == geteuid()) && (s.st_mode & 022) == 0;
-}
-
 bool is_ascii(std::string_view text) {
   unsigned char all = 0;
   for (const char each : text) all |= static_cast<unsigned char>(each);
@@ -39,6 +35,10 @@ std::optional<SourceText> read_source(int fd, std::string_view before, std::stri
   const std::string_view whole(text.get(), size);
   if (!is_ascii(whole)) return std::nullopt;
   return SourceText{std::move(text), size, sum_of_source(whole)};
+}
+
+bool is_trusted(const struct stat& status) {
+  return (status.st_uid == 0 || status.st_uid == geteuid()) && (status.st_mode & 022) == 0;
 }
 
 bool is_trusted_folder(const std::string& path) {

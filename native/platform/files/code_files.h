@@ -2,6 +2,8 @@
 // Thread-safety: the functions may be called from any thread.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -20,6 +22,9 @@ struct SourceText {
 
 // Reads an open file to its end. nullopt if it cannot be read, has anything but ASCII, or changes.
 std::optional<SourceText> read_source(int fd, std::string_view before, std::string_view after);
+
+// True if only root or this user can write to it.
+bool is_trusted(const struct stat& status);
 
 // True if only root or this user can write to the folder: its files are trusted as code itself is.
 bool is_trusted_folder(const std::string& path);

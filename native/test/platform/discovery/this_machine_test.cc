@@ -1,6 +1,8 @@
 // What discovery says of the machine it runs on.
 #include <gtest/gtest.h>
+#include <hwloc.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <map>
@@ -11,6 +13,7 @@
 
 #include "core/id_list.h"
 #include "platform/discovery/hwloc_discovery.h"
+#include "platform/discovery/machine_file.h"
 #include "platform/discovery/pci_devices.h"
 #include "support/descriptions.h"
 
@@ -35,6 +38,20 @@ TEST(ThisMachine, SeesEveryOnlineCpuOfThisMachine) {
   EXPECT_EQ(format_id_list(spec.isolated) + "\n", read_file("/sys/devices/system/cpu/isolated"));
   EXPECT_TRUE(spec.allowed.is_subset_of(cpus));
   EXPECT_FALSE(spec.allowed.empty());
+}
+
+TEST(ThisMachine, IsTheSameFromTheFileThatTheFirstDiscoveryKept) {
+  const TopologySpec first = described(Source::kBareMachine, "");
+  const std::optional<std::string> mark = machine_mark("hwloc " + std::to_string(hwloc_get_api_version()));
+  if (geteuid() != 0 || !mark) GTEST_SKIP() << "only root can keep what Linux says of a machine";
+  const std::optional<MachineParts> kept = read_machine_file(kMachineFile, *mark);
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(kept->cpus, first.cpus);
+  const TopologySpec second = described(Source::kBareMachine, "");
+  EXPECT_EQ(second.cpus, first.cpus);
+  EXPECT_EQ(second.nodes, first.nodes);
+  EXPECT_EQ(second.possible, first.possible);
+  EXPECT_EQ(second.allowed, first.allowed);
 }
 
 TEST(ThisMachine, SeesTheWholeMachineUnderARestrictedMask) {
