@@ -1,7 +1,7 @@
 // Carries out `numalign setup` on a machine.
 import { spawnSync } from 'node:child_process';
-import { chownSync, rmdirSync, statSync } from 'node:fs';
-import { NumalignError } from 'numalign';
+import { chownSync, rmdirSync, rmSync, statSync } from 'node:fs';
+import { MACHINE_STATE_DIR, NumalignError } from 'numalign';
 import { BOOT_UNIT } from '../../systemd/unit-name.js';
 import { programPath } from '../../terminal/installed.js';
 import { print, tell } from '../../terminal/output.js';
@@ -75,6 +75,8 @@ async function removal({ dryRun, force = false, root = '/' }: SetupFlags): Promi
   const state = parts && (await removeState(parts));
   const rest = removalPlan(root, state && (state.isGone ? 'removed' : 'in-use'));
   carryOut({ ...rest, before: [] });
+  // The CPUs of the machine as discovery keeps them.
+  if (root === '/') rmSync(`${MACHINE_STATE_DIR}.machine`, { force: true });
   return { plan: withNotes({ ...rest, before }, unknown, ...(state?.notes ?? [])), parts: state?.removed };
 }
 
