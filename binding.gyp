@@ -11,8 +11,9 @@
       "libraries": ["<!@(sh scripts/hwloc-flags.sh --libs)"],
       # The core's own tests run with its assertions.
       "configurations": {"Release": {"defines": ["NDEBUG"]}},
+      # What is kept of a machine says by its build which addon found it (platform/discovery/machine_file.h).
       # Node closes an addon with the last environment that loaded it, but threads and state of the process stay.
-      "ldflags": ["-Wl,--version-script=../native/addon/exports.map", "-Wl,--gc-sections", "-Wl,-z,nodelete"]
+      "ldflags": ["-Wl,--version-script=../native/addon/exports.map", "-Wl,--gc-sections", "-Wl,-z,nodelete", "-Wl,--build-id"]
     }
   ]
 }

@@ -163,7 +163,7 @@ const shortExports = {
       const members = [];
       const uses = new Map();
       chunk.code = chunk.code.replace(GETTER, (_, name, value, end) => {
-        const isFixed = /^"|^[\w$]+$/.test(value) && !variables.has(value) && !isAssigned(value, chunk.code);
+        const isFixed = /^"|^\w+$/.test(value) && !variables.has(value) && !isAssigned(value, chunk.code);
         uses.set(name, `[${members.length}]${isFixed ? '' : '()'}`);
         members.push(isFixed ? value : `() => ${value}`);
         return end === ';' ? `module.exports = [\n${members.join(',\n')}\n];` : '';
@@ -181,6 +181,9 @@ const shortExports = {
         const value = file + uses.get(name);
         return made && value.endsWith(')') ? `new (${value})` : made + value;
       });
+      for (const [file, uses] of files)
+        if (uses && new RegExp(`\\b${file}\\.`).test(chunk.code))
+          throw new Error(`${chunk.fileName} uses ${file}, which is an array, as an object`);
     }
   },
 };

@@ -170,10 +170,10 @@ export const HOUSES = {
       because:
         'all owners’ files are looked at in one call, which a call for each took five times as long for; the file that a look at an owner has open is read, instead of opened again; a waiter hears that it is next; a turn stays while its thread is ready but has no CPU, for lack of which a third of all turns ended early; closing a watch waits elsewhere; the names of owners’ files and modules are looked at here, which took Node longer; a step on a state begins in one call, and an owner’s file grows in one, for which a call for each look took twice as long; what a journal was last is known here; a watch is of the file that its path leads to, also if that is replaced meanwhile; a module, its checksum and its code are read in one call',
     }),
-    room('discovery', 1680, 'hwloc, PCI devices, memory, CPU events', {
+    room('discovery', 1795, 'hwloc, PCI devices, memory, CPU events', {
       ...on('4-nodes-pci', 'cpu-holes', 'cpu-only-node', 'memory-tiers'),
       because:
-        'it reads what Linux says of memory, of which hwloc leaves out nodes; hwloc 3 and its XML are read too; what hwloc found is kept for later processes, which took fifteen files for each CPU',
+        'it reads what Linux says of memory, of which hwloc leaves out nodes; hwloc 3 and its XML are read too; what hwloc found, and Linux confirms, is kept for later processes, which took fifteen files for each CPU',
     }),
     room(
       'memory',

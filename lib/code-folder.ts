@@ -54,7 +54,7 @@ export function isUnusual(): boolean {
 
 /** The addon of a package: it reads modules sooner than Node does. @throws if there is none */
 export function addonIn(packageFolder: string): NativeCode {
-  const addon = openAddon(packageFolder) as NativeCode | undefined;
+  const addon = openAddon(packageFolder || '/') as NativeCode | undefined;
   if (!addon) throw new Error('there is no addon');
   return addon;
 }

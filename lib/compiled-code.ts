@@ -13,7 +13,7 @@ const { basename, join } = process.getBuiltinModule('node:path');
 const vm = process.getBuiltinModule('node:vm');
 
 /** The folder of a file. dirname() looks at each character of a path, and Node has not compiled it yet. */
-const folderOf = (file: string) => file.slice(0, file.lastIndexOf('/'));
+const folderOf = (file: string) => file.slice(0, file.lastIndexOf('/')) || '/';
 
 /** The file of `path` beside a module. A first join() takes Node longer than the rest of it. */
 const fileBeside = (module: string, path: string) =>

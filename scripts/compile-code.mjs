@@ -55,7 +55,6 @@ function compilersOf(loader, { cache }, folder) {
     const fd = openSync(file);
     const source = loader.readSource(fd);
     closeSync(fd);
-    // V8 compares its flags with those of the time when it wrote the code.
     if (WHOLE.test(path)) setFlagsFromString('--no-lazy');
     compilers.set(file, { source, script: loader.loadModule(file, parent, source) });
     setFlagsFromString('--lazy');
@@ -104,8 +103,14 @@ async function useCommand(require, stateDir, program, loader) {
   loader.loadCompiled({ filename }, ['./shared.cjs', './program.cjs']);
 }
 
+// V8 compares its flags with those of the time when it wrote the code.
+const hasSparkplug = () =>
+  /--sparkplug \(.*\)\s+type: bool\s+default: (--sparkplug|true)/.test(
+    spawnSync(process.execPath, ['--v8-options'], { encoding: 'utf8' }).stdout,
+  );
+
 function write(folder, loader, compilers) {
-  setFlagsFromString('--sparkplug');
+  if (hasSparkplug()) setFlagsFromString('--sparkplug');
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   // Whatever the umask: others may read it, as the package itself.

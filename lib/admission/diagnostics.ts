@@ -203,7 +203,7 @@ export interface StepResult<T> {
 export type Source = Pick<ReadOnlyHost, 'managerId' | 'ledger'>;
 
 let channels: Record<DiagnosticsStep, Channel> | undefined;
-let partsLookedAt = 0;
+let partsLookedAt = -1;
 
 /** Whether this thread has loaded node:diagnostics_channel. Without it nothing has subscribed. */
 function mayHaveSubscribers(): boolean {

@@ -11,7 +11,7 @@ const takesValue = (word: string) =>
 // Options after which the first word is not a script: -e, -p and -pe with code; - for standard
 // input.
 const hasNoScript = (option: string) =>
-  option === '--eval' || option === '--print' || [...option.slice(1)].every((each) => 'ep'.includes(each));
+  ['-', '--eval', '--print'].includes(option) || [...option.slice(1)].every((each) => 'ep'.includes(each));
 
 const RUN = 'numalign run -- ';
 const SUPERVISE = '--supervise';

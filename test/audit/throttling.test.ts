@@ -16,7 +16,9 @@ describe('cpu.stat', () => {
   });
 
   it('is null if no quota is accounted', () => {
-    for (const text of ['', 'usage_usec 9\nuser_usec 5\n']) expect(parseCpuStat(text)).toBeUndefined();
+    const others = ['nr_throttled max\n', 'nr_throttled \n', 'nr_throttled -1\n'];
+    for (const text of ['', 'usage_usec 9\nuser_usec 5\n', ...others])
+      expect(parseCpuStat(text)).toBeUndefined();
     expect(parseCpuStat('nr_throttled 3\n')).toEqual({ nrThrottled: 3, throttledNs: null });
   });
 });

@@ -240,6 +240,22 @@ describe('the package', () => {
     expect(told).toEqual([false, true]);
   });
 
+  it("publishes on Node's channels where nothing says which parts of Node are loaded", () => {
+    const stateDir = mkdtempSync(join(tmpdir(), 'numalign-test-'));
+    onTestFinished(() => rmSync(stateDir, { recursive: true }));
+    const told = run<number>(`
+      const { subscribe } = await import('node:diagnostics_channel');
+      Object.defineProperty(process, 'moduleLoadList', { value: [] });
+      const { openManager } = await import('numalign');
+      let told = 0;
+      subscribe('numalign:release', () => told++);
+      const manager = await openManager({ stateDir: ${JSON.stringify(stateDir)} });
+      await (await manager.acquire({ cpu: 1 })).release();
+      manager.close();
+      console.log(told);`);
+    expect(told).toBe(1);
+  });
+
   it.each([
     'numalign',
     'numalign/topology',

@@ -93,6 +93,14 @@ describe('an owner’s file', () => {
     for (const text of ['', '{}\n', '{"format":"numalign-owner","version":0,\n'])
       expect(flawOf(Buffer.from(text))).toMatch(/does not begin like the owner’s file/);
   });
+
+  it.each(['9', '9}', '12', 'NaN,', '-1,', ',', '1e1,', '0x1,'])(
+    'is no owner’s file with the version %s',
+    (version) => {
+      const text = `{"format":"numalign-owner","version":${version}`;
+      expect(flawOf(Buffer.from(text))).toMatch(/does not begin like the owner’s file/);
+    },
+  );
 });
 
 describe('an owner’s file of version 1', () => {

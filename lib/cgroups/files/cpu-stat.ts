@@ -18,7 +18,8 @@ export function parseCpuStat(
   const lines = text.split('\n');
   const value = (name: string) => {
     const line = lines.find((each) => each.startsWith(`${name} `));
-    return line === undefined ? undefined : Number(line.slice(name.length + 1));
+    const count = Number(line?.slice(name.length + 1) || undefined);
+    return Number.isInteger(count) && count >= 0 ? count : undefined;
   };
   const nrThrottled = value('nr_throttled');
   if (nrThrottled === undefined) return undefined;

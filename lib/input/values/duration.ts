@@ -33,5 +33,6 @@ function parseText(text: string): number | undefined {
   if (text === '0') return 0;
   const parts = [...text.matchAll(PART)];
   if (parts.length === 0 || parts.map(([part]) => part).join('') !== text) return undefined;
-  return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * unitsMs()[unit!]!, 0);
+  const units = unitsMs();
+  return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * units[unit!]!, 0);
 }

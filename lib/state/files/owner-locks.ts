@@ -107,9 +107,9 @@ export class OwnerLocks {
     for (const line of lines) {
       // proc_locks(5): open-file-description locks have the pid -1. Owners' locks are exclusive, their
       // seals shared.
-      const [kind, , type, pid, file, first, last] = line.split(' ').filter(Boolean);
-      if (kind !== 'OFDLCK' || pid !== '-1' || last === undefined || line.endsWith(' EOF')) continue;
-      if (!file!.startsWith(`${device}:`)) continue;
+      if (!line.includes(` -1 ${device}:`) || line.endsWith(' EOF')) continue;
+      const [kind, , type, , file, first, last] = line.split(' ').filter(Boolean);
+      if (kind !== 'OFDLCK' || last === undefined) continue;
       const inode = file!.slice(device.length + 1);
       const start = BigInt(first!);
       const length = BigInt(last) - start;

@@ -144,6 +144,9 @@ export function* checkpointSteps(
   before?: Assignments,
   decode?: Shape<PodAssignment>,
 ): Steps<Checkpoint> {
+  const generationNow = generation(fields.generation);
+  const bootId = text(fields.bootId, 'bootId');
+  const writtenAt = text(fields.writtenAt, 'writtenAt');
   const more = unknownOf(fields, [...SEAL_MEMBERS, ...NAMES]);
   const member = <K extends keyof Assignments>(name: K, shape: Shape<Assignments[K]>) =>
     before && fields[name] === before[name] ? before[name] : shape(fields[name], name);
@@ -161,12 +164,7 @@ export function* checkpointSteps(
     unknown: before && more === NOTHING_UNKNOWN ? before.unknown : { ...before?.unknown, ...more },
   };
   yield* holdingsSteps(assignments);
-  return {
-    generation: generation(fields.generation),
-    bootId: text(fields.bootId, 'bootId'),
-    writtenAt: text(fields.writtenAt, 'writtenAt'),
-    assignments,
-  };
+  return { generation: generationNow, bootId, writtenAt, assignments };
 }
 
 const NAMES = 'generation bootId writtenAt settings cpus pods memory lastCpus kubelet quiet'.split(' ');

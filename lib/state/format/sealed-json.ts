@@ -186,9 +186,9 @@ function newerVersion({ what, version }: FileFormat, found: number): NumalignErr
 export function versionOf({ name }: FileFormat, bytes: Buffer): number | undefined {
   const head = `{"format":"${name}","version":`;
   const text = bytes.toString('latin1', 0, HEAD_LENGTH);
-  const digits = text.slice(head.length, text.indexOf(',', head.length));
-  const version = Number.parseInt(digits, 10);
-  return text.startsWith(head) && `${version}` === digits ? version : undefined;
+  const digits = text.slice(head.length, Math.max(0, text.indexOf(',', head.length)));
+  const isNumber = digits !== '' && [...digits].every((each) => each >= '0' && each <= '9');
+  return text.startsWith(head) && isNumber ? Number(digits) : undefined;
 }
 
 /**

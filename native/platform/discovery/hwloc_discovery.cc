@@ -431,8 +431,8 @@ NodeSet node_ids(const std::vector<NodeInfo>& nodes) {
 // hwloc reads some fifteen files for each CPU. What it found stays true while the mark does; memory and
 // hugepages are read now.
 Result<TopologySpec> read_machine() {
-  const std::string reader = "hwloc " + std::to_string(hwloc_get_api_version());
-  const std::optional<std::string> mark = machine_mark(reader);
+  const auto mark_now = [] { return machine_mark(reinterpret_cast<const void*>(&hwloc_topology_load)); };
+  const std::optional<std::string> mark = mark_now();
   std::optional<MachineParts> known;
   if (mark) known = read_machine_file(kMachineFile, *mark);
   if (known) {
@@ -442,11 +442,12 @@ Result<TopologySpec> read_machine() {
   }
   Result<TopologySpec> found = read_by_hwloc(std::nullopt);
   if (!found.ok() || !mark) return found;
-  const TopologySpec& spec = found.value();
-  const NodeSet ids = node_ids(spec.nodes);
-  // Only where Linux says of memory what hwloc does, and of a machine that has not changed meanwhile.
-  if (read_nodes(ids) == spec.nodes && machine_mark(reader) == mark)
-    write_machine_file(kMachineFile, *mark, {spec.cpus, ids});
+  // A fault of this reading must not be that of all processes: only what Linux confirms is kept, of CPUs and
+  // memory, and of a machine that has not changed meanwhile.
+  const MachineParts parts{found.value().cpus, node_ids(found.value().nodes)};
+  if (!check_open_files() && read_nodes(parts.nodes) == found.value().nodes && is_as_linux_says(parts) &&
+      mark_now() == mark)
+    write_machine_file(kMachineFile, *mark, parts);
   return found;
 }
 

@@ -23,10 +23,12 @@ enum class DiscoverySource {
 //
 // kMachine describes every online CPU and NUMA node, even those that a cgroup keeps from the caller
 // (HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED). `allowed` is what the caller's cpuset lets it use,
-// whatever its affinity mask. Possible and isolated CPUs, the CPUs of nodes, the distances (as numactl
-// prints them), tiers of memory, and nodes of GPU memory, which hwloc leaves out, come from Linux. Otherwise
-// possible and allowed are the described CPUs (allowed may be narrower in an XML), isolated is empty, and
-// distances are those of the XML. A synthetic description without memory has none.
+// whatever its affinity mask. The first process of root keeps what hwloc found in kMachineFile
+// (machine_file.h), which later ones read instead while it is true. Possible and isolated CPUs, the CPUs of
+// nodes, the distances (as numactl prints them), tiers of memory, and nodes of GPU memory, which hwloc leaves
+// out, come from Linux. Otherwise possible and allowed are the described CPUs (allowed may be narrower in an
+// XML), isolated is empty, and distances are those of the XML. A synthetic description without memory has
+// none.
 //
 // Devices are the PCI devices in sysfs, with the NUMA node that the kernel reports. In an XML, they
 // have the nodes of the CPUs where hwloc attached them, and neither driver nor parent, which the
@@ -41,7 +43,7 @@ enum class DiscoverySource {
 // (HWLOC_XMLFILE and others); the message says what would be valid. kSyscall if the CPUs that the
 // cpuset allows cannot be read, or the process can open no more files.
 //
-// hwloc writes one warning to stderr if this machine's firmware contradicts itself;
+// Where it reads this machine, hwloc writes one warning to stderr if the firmware contradicts itself;
 // HWLOC_HIDE_ERRORS=2 in the environment silences it.
 Result<TopologySpec> discover(DiscoverySource source, const std::string& text);
 

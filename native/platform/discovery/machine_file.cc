@@ -1,16 +1,22 @@
 #include "platform/discovery/machine_file.h"
 
-#include <dlfcn.h>
+#include <elf.h>
 #include <fcntl.h>
+#include <link.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <span>
+#include <sstream>
 #include <string_view>
 
+#include "core/id_list.h"
 #include "platform/discovery/linux_memory.h"
 #include "platform/files/code_files.h"
 #include "platform/files/unique_fd.h"
@@ -20,26 +26,79 @@ namespace {
 
 // Of a machine with the most CPUs.
 constexpr off_t kMostBytes = 1 << 20;
-constexpr std::string_view kFolder = "/sys/devices/system/";
-// Not all kernels have those of nodes.
-constexpr const char* kLists[] = {"cpu/online",      "cpu/possible",           "node/online",  "node/has_cpu",
-                                  "node/has_memory", "node/has_normal_memory", "node/possible"};
+const std::string kFolder = "/sys/devices/system/";
 
-std::string text_of(const struct stat& s) {
-  return std::to_string(s.st_dev) + ":" + std::to_string(s.st_ino) + " " + std::to_string(s.st_size) + " " +
-         std::to_string(s.st_mtim.tv_sec) + "." + std::to_string(s.st_mtim.tv_nsec);
+// What Linux lists, and what the frequencies depend on by which kinds of cores are told: a driver may be
+// loaded later, and boosts switched off. Few machines have all of these.
+constexpr const char* kFiles[] = {"cpu/online",
+                                  "cpu/possible",
+                                  "node/online",
+                                  "node/possible",
+                                  "node/has_cpu",
+                                  "node/has_memory",
+                                  "node/has_normal_memory",
+                                  "cpu/cpufreq/policy0/scaling_driver",
+                                  "cpu/cpufreq/policy0/cpuinfo_max_freq",
+                                  "cpu/cpufreq/boost",
+                                  "cpu/intel_pstate/no_turbo",
+                                  "cpu/amd_pstate/status"};
+
+std::optional<std::string> read(const std::string& file) { return read_first_line(kFolder + file); }
+
+std::string file_of(int cpu, const char* name) { return "cpu/cpu" + std::to_string(cpu) + "/" + name; }
+
+std::string cpus_of(int node) { return "node/node" + std::to_string(node) + "/cpulist"; }
+
+// The words of ELF notes are of four bytes.
+size_t padded(size_t size) { return (size + 3) & ~size_t{3}; }
+
+// The description of the note that names a build; empty if there is none.
+std::span<const unsigned char> build_id_in(std::span<const unsigned char> notes) {
+  while (notes.size() >= sizeof(ElfW(Nhdr))) {
+    ElfW(Nhdr) note;
+    std::memcpy(&note, notes.data(), sizeof note);
+    const size_t name = sizeof note + padded(note.n_namesz);
+    const size_t end = name + padded(note.n_descsz);
+    if (end > notes.size()) break;
+    const bool is_gnu = note.n_namesz == 4 && std::memcmp(notes.data() + sizeof note, "GNU", 4) == 0;
+    if (is_gnu && note.n_type == NT_GNU_BUILD_ID) return notes.subspan(name, note.n_descsz);
+    notes = notes.subspan(end);
+  }
+  return {};
 }
 
-// The file that this code is in: another version may find something else.
-std::optional<std::string> own_code() {
-  Dl_info info;
-  struct stat s;
-  if (dladdr(reinterpret_cast<const void*>(&machine_mark), &info) == 0 || stat(info.dli_fname, &s) != 0)
-    return std::nullopt;
-  return text_of(s);
+struct BuildOf {
+  uintptr_t address;
+  std::string id;
+};
+
+// The build of the code that is loaded at an address, whatever its file is now; empty if it has no id.
+std::string build_of(const void* address) {
+  BuildOf build{reinterpret_cast<uintptr_t>(address), {}};
+  const auto look = [](dl_phdr_info* object, size_t, void* data) {
+    auto& sought = *static_cast<BuildOf*>(data);
+    const std::span headers(object->dlpi_phdr, object->dlpi_phnum);
+    const bool has_it = std::ranges::any_of(headers, [&](const ElfW(Phdr) & part) {
+      const uintptr_t begin = object->dlpi_addr + part.p_vaddr;
+      return part.p_type == PT_LOAD && sought.address >= begin && sought.address - begin < part.p_memsz;
+    });
+    if (!has_it) return 0;
+    for (const ElfW(Phdr) & part : headers) {
+      if (part.p_type != PT_NOTE) continue;
+      const auto* notes = reinterpret_cast<const unsigned char*>(object->dlpi_addr + part.p_vaddr);
+      for (const unsigned char byte : build_id_in({notes, part.p_memsz})) {
+        sought.id += "0123456789abcdef"[byte / 16];
+        sought.id += "0123456789abcdef"[byte % 16];
+      }
+      if (!sought.id.empty()) break;
+    }
+    return 1;
+  };
+  dl_iterate_phdr(look, &build);
+  return build.id;
 }
 
-// The folder as the kernel has it, and which one: others are mounted over it in containers and tests.
+// Which folder it is as the kernel has it: others are mounted there in containers and tests.
 std::optional<std::string> kernel_folder(const std::string& path) {
   struct statfs system;
   struct stat s;
@@ -48,30 +107,103 @@ std::optional<std::string> kernel_folder(const std::string& path) {
   return std::to_string(s.st_dev) + ":" + std::to_string(s.st_ino);
 }
 
+// True if something is mounted over a part of the folders, or that cannot be known.
+bool is_covered() {
+  std::ifstream mounts("/proc/self/mountinfo");
+  bool is_known = false;
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream words(line);
+    std::string id, parent, device, root, point;
+    words >> id >> parent >> device >> root >> point;
+    if (point.starts_with(kFolder)) return true;
+    is_known = true;
+  }
+  return !is_known;
+}
+
+std::optional<CpuSet> read_cpus(const std::string& file) {
+  const std::optional<std::string> list = read(file);
+  if (!list) return std::nullopt;
+  Result<CpuSet> cpus = parse_id_list<CpuTag>(*list);
+  return cpus.ok() ? std::optional(std::move(cpus).value()) : std::nullopt;
+}
+
+// The names before Linux 5.3 are still there.
+std::optional<CpuSet> read_cpus(int cpu, const char* name, const char* old_name) {
+  std::optional<CpuSet> cpus = read_cpus(file_of(cpu, name));
+  return cpus ? cpus : read_cpus(file_of(cpu, old_name));
+}
+
+// The CPUs that have the same in this member.
+CpuSet with_same(const std::vector<CpuInfo>& cpus, const CpuInfo& one, int CpuInfo::*member) {
+  CpuSet same;
+  for (const CpuInfo& each : cpus) {
+    if (each.*member == one.*member) same.insert(each.cpu);
+  }
+  return same;
+}
+
+bool has_its_core(const std::vector<CpuInfo>& cpus, const CpuInfo& one, const CpuSet& online) {
+  const auto core = read_cpus(one.cpu, "topology/core_cpus_list", "topology/thread_siblings_list");
+  return core && (*core & online) == with_same(cpus, one, &CpuInfo::core) &&
+         one.core == (*core & online).first();
+}
+
+bool has_its_package(const std::vector<CpuInfo>& cpus, const CpuInfo& one, const CpuSet& online) {
+  const auto package = read_cpus(one.cpu, "topology/package_cpus_list", "topology/core_siblings_list");
+  return package && (*package & online) == with_same(cpus, one, &CpuInfo::package) &&
+         read(file_of(one.cpu, "topology/physical_package_id")) == std::to_string(one.package);
+}
+
+bool has_its_node(const CpuInfo& one) {
+  const std::optional<CpuSet> cpus = read_cpus(cpus_of(one.node));
+  return cpus && cpus->contains(one.cpu);
+}
+
+bool has_its_cache(const std::vector<CpuInfo>& cpus, const CpuInfo& one, const CpuSet& online) {
+  const std::string cache = file_of(one.cpu, "cache/index3");
+  struct stat s;
+  if (stat((kFolder + cache).c_str(), &s) != 0) return true;
+  if (read(cache + "/level") != "3") return false;
+  const std::optional<CpuSet> shared = read_cpus(cache + "/shared_cpu_list");
+  return shared && (*shared & online) == with_same(cpus, one, &CpuInfo::l3);
+}
+
 }  // namespace
 
-std::optional<std::string> machine_mark(const std::string& reader) {
-  const std::optional<std::string> code = own_code();
+std::optional<std::string> machine_mark(const void* reader) {
+#if defined(__x86_64__) || defined(__aarch64__)
+  const std::string own = build_of(reinterpret_cast<const void*>(&machine_mark));
+  const std::string other = build_of(reader);
   const std::optional<std::string> boot = read_first_line("/proc/sys/kernel/random/boot_id");
-  if (!code || !boot) return std::nullopt;
-  std::string mark = "code " + *code + "\nreader " + reader + "\nboot " + *boot;
+  if (own.empty() || other.empty() || !boot) return std::nullopt;
+  std::string mark = "code " + own + "\nreader " + other + "\nboot " + *boot;
   for (const char* part : {"cpu", "node"}) {
-    const std::optional<std::string> folder = kernel_folder(std::string(kFolder) + part);
+    const std::optional<std::string> folder = kernel_folder(kFolder + part);
     if (!folder) return std::nullopt;
     mark += "\n" + std::string(part) + " " + *folder;
   }
-  for (const char* list : kLists) {
-    const std::optional<std::string> ids = read_first_line(std::string(kFolder) + list);
-    mark += "\n" + std::string(list) + " " + ids.value_or("-");
-  }
+  for (const char* file : kFiles) mark += "\n" + std::string(file) + " " + read(file).value_or("-");
   const NodeSet nodes = read_node_list("online");
   if (nodes.empty()) return std::nullopt;
-  nodes.for_each([&](int node) {
-    const std::string list = "node/node" + std::to_string(node) + "/cpulist";
-    mark += "\n" + list + " " + read_first_line(std::string(kFolder) + list).value_or("-");
-  });
+  nodes.for_each([&](int node) { mark += "\n" + cpus_of(node) + " " + read(cpus_of(node)).value_or("-"); });
   read_gpu_nodes().for_each([&](int node) { mark += "\ngpu node " + std::to_string(node); });
   return mark;
+#else
+  (void)reader;
+  return std::nullopt;
+#endif
+}
+
+bool is_as_linux_says(const MachineParts& machine) {
+  if (is_covered()) return false;
+  const std::optional<CpuSet> online = read_cpus("cpu/online");
+  CpuSet found;
+  for (const CpuInfo& each : machine.cpus) found.insert(each.cpu);
+  return online == found && std::ranges::all_of(machine.cpus, [&](const CpuInfo& one) {
+           return has_its_core(machine.cpus, one, *online) && has_its_package(machine.cpus, one, *online) &&
+                  has_its_cache(machine.cpus, one, *online) && has_its_node(one);
+         });
 }
 
 std::optional<MachineParts> read_machine_file(const std::string& path, const std::string& mark) {
@@ -87,8 +219,9 @@ std::optional<MachineParts> read_machine_file(const std::string& path, const std
 
 void write_machine_file(const std::string& path, const std::string& mark, const MachineParts& machine) {
   if (!is_trusted_folder(path.substr(0, path.rfind('/')))) return;
-  // Of this process and thread: several may write at once.
+  // Of this process and thread, since several may write at once; one that was killed may have left its.
   const std::string made = path + "." + std::to_string(getpid()) + "-" + std::to_string(gettid());
+  unlink(made.c_str());
   UniqueFd file(open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (!file.valid()) return;
   const std::string text = machine_text(mark, machine);

@@ -64,21 +64,24 @@ Result<Inotify> Inotify::open() {
 
 // The kernel looks the path up before the watch is in place. What the path leads to may be replaced
 // between the two, and no event tells: the watch is of the old file for good. The second look that finds
-// the same comes after the watch.
+// the same comes after the watch. Without IN_MASK_ADD it would also replace what others watch for.
 Result<int> Inotify::add(const std::string& path, uint32_t mask) {
   int watch = -1;
   for (int looks = 0; looks < kMostLooks; looks++) {
     const int found = inotify_add_watch(fd_.get(), path.c_str(), mask);
     const int refused = found < 0 ? errno : 0;
-    if (found >= 0 && found == watch) {
-      watches_.insert(watch);
-      return watch;
+    if (found >= 0 && (found == watch || !(mask & IN_MASK_ADD))) {
+      watches_.insert(found);
+      return found;
     }
-    if (watch >= 0 && !watches_.contains(watch)) inotify_rm_watch(fd_.get(), watch);
-    if (refused) return syscall_error("inotify_add_watch", "cannot watch " + path, refused);
+    const bool is_stale = watch >= 0 && !watches_.contains(watch);
+    if (is_stale) inotify_rm_watch(fd_.get(), watch);
+    // It may have been the last that the user can have.
+    if (refused && !(refused == ENOSPC && is_stale))
+      return syscall_error("inotify_add_watch", "cannot watch " + path, refused);
     watch = found;
   }
-  if (!watches_.contains(watch)) inotify_rm_watch(fd_.get(), watch);
+  if (watch >= 0 && !watches_.contains(watch)) inotify_rm_watch(fd_.get(), watch);
   return syscall_error("inotify_add_watch", "cannot watch " + path + ", which is replaced all the time",
                        EAGAIN);
 }

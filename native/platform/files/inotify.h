@@ -23,9 +23,9 @@ class Inotify {
   // EMFILE if the user has as many instances as fs.inotify.max_user_instances allows. Waits for those
   // that this process is closing.
   static Result<Inotify> open();
-  // Watches the folder or file that the path leads to, also if that is replaced meanwhile, for the
-  // events of `mask`, which may have flags of inotify_add_watch(2). ENOSPC at
-  // fs.inotify.max_user_watches; EAGAIN if the path leads to another file at each look.
+  // Watches a folder or file for the events of `mask`, which may have flags of
+  // inotify_add_watch(2). With IN_MASK_ADD it is the one that the path leads to, also if that is replaced
+  // meanwhile. ENOSPC at fs.inotify.max_user_watches; EAGAIN if the path leads to another file at each look.
   Result<int> add(const std::string& path, uint32_t mask);
   // Ends a watch; does nothing if it has ended with its folder. Its last event is IN_IGNORED.
   void remove(int watch);

@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <thread>
 #include <vector>
 
+#include "platform/discovery/hwloc_discovery.h"
 #include "support/temporary_folder.h"
 
 namespace numalign {
@@ -86,14 +88,39 @@ TEST_F(MachineFile, IsWholeWhileSeveralWriteIt) {
   EXPECT_EQ(files(), 1u);
 }
 
-TEST(MachineMark, IsOfThisBootAndOfWhatReadsIt) {
-  const std::optional<std::string> mark = machine_mark("one");
+const void* const kOwnCode = reinterpret_cast<const void*>(&machine_mark);
+
+TEST(MachineMark, IsOfThisBootAndOfTheCodeThatReadsIt) {
+  const std::optional<std::string> mark = machine_mark(kOwnCode);
   if (!mark) GTEST_SKIP() << "Linux does not say which machine this is here";
-  EXPECT_EQ(machine_mark("one"), mark);
-  EXPECT_NE(machine_mark("two"), mark);
+  EXPECT_EQ(machine_mark(kOwnCode), mark);
+  EXPECT_NE(machine_mark(reinterpret_cast<const void*>(&std::fopen)), mark);
   EXPECT_NE(mark->find("\ncpu/online "), mark->npos);
   EXPECT_NE(mark->find("\nboot "), mark->npos);
   EXPECT_EQ(mark->find("\n\n"), mark->npos);
+}
+
+TEST(MachineMark, IsNoneForCodeWithoutABuild) {
+  int of_no_code = 0;
+  EXPECT_FALSE(machine_mark(&of_no_code));
+}
+
+// This machine, and the same with each member of each CPU changed.
+TEST(MachineFileOfThisMachine, IsConfirmedByLinuxAndNothingElseIs) {
+  const TopologySpec spec = discover(DiscoverySource::kBareMachine, "").value();
+  MachineParts machine{spec.cpus, {}};
+  for (const NodeInfo& node : spec.nodes) machine.nodes.insert(node.node);
+  if (!is_as_linux_says(machine)) GTEST_SKIP() << "Linux says something else here, so that nothing is kept";
+  for (size_t i = 0; i < machine.cpus.size(); i++) {
+    for (const auto member : {&CpuInfo::cpu, &CpuInfo::core, &CpuInfo::package, &CpuInfo::node}) {
+      MachineParts other = machine;
+      other.cpus[i].*member += 1000;
+      EXPECT_FALSE(is_as_linux_says(other)) << i;
+    }
+    MachineParts fewer = machine;
+    fewer.cpus.erase(fewer.cpus.begin() + static_cast<std::ptrdiff_t>(i));
+    EXPECT_FALSE(is_as_linux_says(fewer));
+  }
 }
 
 }  // namespace

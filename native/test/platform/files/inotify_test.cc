@@ -113,7 +113,7 @@ class InotifyMeanwhile : public testing::Test {
     (void)link(path_.c_str(), former.c_str());
     (void)folder_.replace("file", "text");
   }
-  Result<int> add(uint32_t mask) { return inotify_.add(path_, mask | IN_DONT_FOLLOW); }
+  Result<int> add(uint32_t mask) { return inotify_.add(path_, mask | IN_DONT_FOLLOW | IN_MASK_ADD); }
   // Whether the one event of these is of this watch.
   bool is_told(int watch) {
     replace();

@@ -76,7 +76,7 @@ async function removal({ dryRun, force = false, root = '/' }: SetupFlags): Promi
   const rest = removalPlan(root, state && (state.isGone ? 'removed' : 'in-use'));
   carryOut({ ...rest, before: [] });
   // The CPUs of the machine as discovery keeps them.
-  if (root === '/') rmSync(`${MACHINE_STATE_DIR}.machine`, { force: true });
+  if (root === '/') rmSync(`${MACHINE_STATE_DIR}.machine`, { force: true, recursive: true });
   return { plan: withNotes({ ...rest, before }, unknown, ...(state?.notes ?? [])), parts: state?.removed };
 }
 
