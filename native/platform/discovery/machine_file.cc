@@ -98,13 +98,10 @@ std::string build_of(const void* address) {
   return build.id;
 }
 
-// Which folder it is as the kernel has it: others are mounted there in containers and tests.
-std::optional<std::string> kernel_folder(const std::string& path) {
+// Others are mounted there in containers and tests.
+bool is_folder_of_kernel(const std::string& path) {
   struct statfs system;
-  struct stat s;
-  if (statfs(path.c_str(), &system) != 0 || system.f_type != SYSFS_MAGIC || stat(path.c_str(), &s) != 0)
-    return std::nullopt;
-  return std::to_string(s.st_dev) + ":" + std::to_string(s.st_ino);
+  return statfs(path.c_str(), &system) == 0 && system.f_type == SYSFS_MAGIC;
 }
 
 // True if something is mounted over a part of the folders, or that cannot be known.
@@ -177,12 +174,8 @@ std::optional<std::string> machine_mark(const void* reader) {
   const std::string other = build_of(reader);
   const std::optional<std::string> boot = read_first_line("/proc/sys/kernel/random/boot_id");
   if (own.empty() || other.empty() || !boot) return std::nullopt;
+  if (!is_folder_of_kernel(kFolder + "cpu") || !is_folder_of_kernel(kFolder + "node")) return std::nullopt;
   std::string mark = "code " + own + "\nreader " + other + "\nboot " + *boot;
-  for (const char* part : {"cpu", "node"}) {
-    const std::optional<std::string> folder = kernel_folder(kFolder + part);
-    if (!folder) return std::nullopt;
-    mark += "\n" + std::string(part) + " " + *folder;
-  }
   for (const char* file : kFiles) mark += "\n" + std::string(file) + " " + read(file).value_or("-");
   const NodeSet nodes = read_node_list("online");
   if (nodes.empty()) return std::nullopt;
