@@ -20,6 +20,7 @@
 #include "platform/discovery/linux_memory.h"
 #include "platform/files/code_files.h"
 #include "platform/files/unique_fd.h"
+#include "platform/threads/affinity.h"
 
 namespace numalign {
 namespace {
@@ -213,7 +214,7 @@ std::optional<MachineParts> read_machine_file(const std::string& path, const std
 void write_machine_file(const std::string& path, const std::string& mark, const MachineParts& machine) {
   if (!is_trusted_folder(path.substr(0, path.rfind('/')))) return;
   // Of this process and thread, since several may write at once; one that was killed may have left its.
-  const std::string made = path + "." + std::to_string(getpid()) + "-" + std::to_string(gettid());
+  const std::string made = path + "." + std::to_string(getpid()) + "-" + std::to_string(current_thread_id());
   unlink(made.c_str());
   UniqueFd file(open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (!file.valid()) return;
