@@ -28,7 +28,7 @@ for folder in proc sys dev; do $box mount --move /$folder /newroot/$folder; done
 $box mkdir -p /newroot/dev/pts /newroot/dev/shm /newroot/dev/hugepages /newroot/job /newroot/disk
 $box mount -t devpts devpts /newroot/dev/pts
 $box mount -t tmpfs shm /newroot/dev/shm
-$box mount -t tmpfs run /newroot/run
+$box mount -t tmpfs -o mode=755 run /newroot/run
 $box mount -t hugetlbfs hugetlbfs /newroot/dev/hugepages
 $box mount -t tracefs tracefs /newroot/sys/kernel/tracing
 $box mount -t 9p -o "$options,cache=none" job /newroot/job
