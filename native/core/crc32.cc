@@ -43,4 +43,12 @@ uint32_t crc32(std::string_view bytes, uint32_t before) {
   return ~sum;
 }
 
+std::array<char, 8> crc32_digits(std::string_view bytes) {
+  std::array<char, 8> digits;
+  uint32_t sum = crc32(bytes);
+  for (auto digit = digits.rbegin(); digit != digits.rend(); digit++, sum >>= 4)
+    *digit = "0123456789abcdef"[sum & 15];
+  return digits;
+}
+
 }  // namespace numalign

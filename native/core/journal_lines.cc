@@ -24,10 +24,7 @@ std::string_view seal_of(std::string_view line) {
   if (line.size() <= kSeal || !line.ends_with(kSealEnd)) return {};
   const size_t body = line.size() - kSeal;
   const std::string_view digits = line.substr(body + kSealBegin.size(), kSealDigits);
-  std::array<char, kSealDigits> expected;
-  uint32_t sum = crc32(line.substr(0, body));
-  for (auto digit = expected.rbegin(); digit != expected.rend(); digit++, sum >>= 4)
-    *digit = "0123456789abcdef"[sum & 15];
+  const std::array<char, kSealDigits> expected = crc32_digits(line.substr(0, body));
   const bool is_sealed = line.substr(body).starts_with(kSealBegin) &&
                          digits == std::string_view(expected.data(), expected.size());
   return is_sealed ? digits : std::string_view();

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <charconv>
-#include <cstdint>
 
 #include "core/crc32.h"
 #include "core/id_list.h"
@@ -15,13 +14,11 @@ constexpr std::string_view kHead = "numalign machine 1 crc32:";
 constexpr std::string_view kEndOfMark = "\n\n";
 constexpr std::array kColumns = {&CpuInfo::cpu, &CpuInfo::core, &CpuInfo::package, &CpuInfo::die,
                                  &CpuInfo::l3,  &CpuInfo::node, &CpuInfo::kind};
-constexpr size_t kSumLength = 8;
+constexpr size_t kSumLength = 8;  // of crc32_digits()
 
 std::string sum_of(std::string_view text) {
-  std::string sum(kSumLength, '0');
-  uint32_t rest = crc32(text);
-  for (size_t i = kSumLength; rest != 0; rest /= 16) sum[--i] = "0123456789abcdef"[rest % 16];
-  return sum;
+  const auto digits = crc32_digits(text);
+  return std::string(digits.begin(), digits.end());
 }
 
 // Takes `prefix` off; false if the text does not begin with it.

@@ -11,8 +11,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <future>
 #include <map>
 #include <memory>
@@ -32,6 +30,7 @@
 #include "platform/discovery/machine_file.h"
 #include "platform/discovery/pci_devices.h"
 #include "platform/discovery/synthetic_text.h"
+#include "platform/discovery/sysfs.h"
 #include "platform/files/unique_fd.h"
 #include "platform/syscall.h"
 #include "platform/threads/affinity.h"
@@ -175,20 +174,6 @@ Result<HwlocTopology> load(const std::optional<std::string>& synthetic) {
 }
 
 // ---- What only Linux reports
-
-// The first line of a file below /sys/devices/system.
-std::optional<std::string> read_sysfs(const std::string& name) {
-  return read_first_line("/sys/devices/system/" + name);
-}
-
-CpuSet read_cpu_list(const std::string& name) {
-  std::optional<std::string> line = read_sysfs(name);
-  if (!line) return {};
-  Result<CpuSet> cpus = parse_id_list<CpuTag>(*line);
-  return cpus.ok() ? cpus.value() : CpuSet();
-}
-
-std::string node_file(int node, const char* name) { return "node/node" + std::to_string(node) + "/" + name; }
 
 // Node by CPU id. hwloc knows which nodes are near a CPU; only Linux knows the CPU's own node.
 using NodeOfCpu = std::map<int, int>;

@@ -1,8 +1,5 @@
 #include "platform/discovery/linux_memory.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -15,7 +12,7 @@
 #include <system_error>
 
 #include "core/id_list.h"
-#include "platform/files/unique_fd.h"
+#include "platform/discovery/sysfs.h"
 
 namespace numalign {
 namespace {
@@ -105,16 +102,6 @@ void add_ranks(std::vector<MemoryFacts>& facts) {
 }
 
 }  // namespace
-
-std::optional<std::string> read_first_line(const std::string& path) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return std::nullopt;
-  // The kernel writes these files in one piece.
-  char text[16 * 1024];
-  const ssize_t size = read(file.get(), text, sizeof text);
-  const std::string_view all(text, static_cast<size_t>(std::max<ssize_t>(size, 0)));
-  return std::string(all.substr(0, all.find('\n')));
-}
 
 std::vector<HugepagePool> read_hugepages(const std::string& folder) {
   std::vector<HugepagePool> pools;

@@ -11,9 +11,6 @@
 
 namespace numalign {
 
-// The first line of a file, without its end; nullopt if it cannot be read.
-std::optional<std::string> read_first_line(const std::string& path);
-
 // The list in a file below /sys/devices/system/node; empty if it cannot be read.
 NodeSet read_node_list(const char* name);
 

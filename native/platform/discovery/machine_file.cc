@@ -18,6 +18,7 @@
 
 #include "core/id_list.h"
 #include "platform/discovery/linux_memory.h"
+#include "platform/discovery/sysfs.h"
 #include "platform/files/code_files.h"
 #include "platform/files/unique_fd.h"
 #include "platform/threads/affinity.h"
@@ -33,7 +34,6 @@ const std::string kFolder = "/sys/devices/system/";
 // loaded later, and boosts switched off. Few machines have all of these.
 constexpr const char* kFiles[] = {"cpu/online",
                                   "cpu/possible",
-                                  "node/online",
                                   "node/possible",
                                   "node/has_cpu",
                                   "node/has_memory",
@@ -44,11 +44,7 @@ constexpr const char* kFiles[] = {"cpu/online",
                                   "cpu/intel_pstate/no_turbo",
                                   "cpu/amd_pstate/status"};
 
-std::optional<std::string> read(const std::string& file) { return read_first_line(kFolder + file); }
-
 std::string file_of(int cpu, const char* name) { return "cpu/cpu" + std::to_string(cpu) + "/" + name; }
-
-std::string cpus_of(int node) { return "node/node" + std::to_string(node) + "/cpulist"; }
 
 // The words of ELF notes are of four bytes.
 size_t padded(size_t size) { return (size + 3) & ~size_t{3}; }
@@ -119,17 +115,10 @@ bool is_covered() {
   return !is_known;
 }
 
-std::optional<CpuSet> read_cpus(const std::string& file) {
-  const std::optional<std::string> list = read(file);
-  if (!list) return std::nullopt;
-  Result<CpuSet> cpus = parse_id_list<CpuTag>(*list);
-  return cpus.ok() ? std::optional(std::move(cpus).value()) : std::nullopt;
-}
-
 // The names before Linux 5.3 are still there.
-std::optional<CpuSet> read_cpus(int cpu, const char* name, const char* old_name) {
-  std::optional<CpuSet> cpus = read_cpus(file_of(cpu, name));
-  return cpus ? cpus : read_cpus(file_of(cpu, old_name));
+CpuSet read_cpus(int cpu, const char* name, const char* old_name) {
+  CpuSet cpus = read_cpu_list(file_of(cpu, name));
+  return cpus.empty() ? read_cpu_list(file_of(cpu, old_name)) : cpus;
 }
 
 // The CPUs that have the same in this member.
@@ -142,29 +131,22 @@ CpuSet with_same(const std::vector<CpuInfo>& cpus, const CpuInfo& one, int CpuIn
 }
 
 bool has_its_core(const std::vector<CpuInfo>& cpus, const CpuInfo& one, const CpuSet& online) {
-  const auto core = read_cpus(one.cpu, "topology/core_cpus_list", "topology/thread_siblings_list");
-  return core && (*core & online) == with_same(cpus, one, &CpuInfo::core) &&
-         one.core == (*core & online).first();
+  const CpuSet core = read_cpus(one.cpu, "topology/core_cpus_list", "topology/thread_siblings_list") & online;
+  return core == with_same(cpus, one, &CpuInfo::core) && one.core == core.first();
 }
 
 bool has_its_package(const std::vector<CpuInfo>& cpus, const CpuInfo& one, const CpuSet& online) {
-  const auto package = read_cpus(one.cpu, "topology/package_cpus_list", "topology/core_siblings_list");
-  return package && (*package & online) == with_same(cpus, one, &CpuInfo::package) &&
-         read(file_of(one.cpu, "topology/physical_package_id")) == std::to_string(one.package);
-}
-
-bool has_its_node(const CpuInfo& one) {
-  const std::optional<CpuSet> cpus = read_cpus(cpus_of(one.node));
-  return cpus && cpus->contains(one.cpu);
+  const CpuSet package = read_cpus(one.cpu, "topology/package_cpus_list", "topology/core_siblings_list");
+  return (package & online) == with_same(cpus, one, &CpuInfo::package) &&
+         read_sysfs(file_of(one.cpu, "topology/physical_package_id")) == std::to_string(one.package);
 }
 
 bool has_its_cache(const std::vector<CpuInfo>& cpus, const CpuInfo& one, const CpuSet& online) {
   const std::string cache = file_of(one.cpu, "cache/index3");
   struct stat s;
   if (stat((kFolder + cache).c_str(), &s) != 0) return true;
-  if (read(cache + "/level") != "3") return false;
-  const std::optional<CpuSet> shared = read_cpus(cache + "/shared_cpu_list");
-  return shared && (*shared & online) == with_same(cpus, one, &CpuInfo::l3);
+  return read_sysfs(cache + "/level") == "3" &&
+         (read_cpu_list(cache + "/shared_cpu_list") & online) == with_same(cpus, one, &CpuInfo::l3);
 }
 
 }  // namespace
@@ -174,13 +156,16 @@ std::optional<std::string> machine_mark(const void* reader) {
   const std::string own = build_of(reinterpret_cast<const void*>(&machine_mark));
   const std::string other = build_of(reader);
   const std::optional<std::string> boot = read_first_line("/proc/sys/kernel/random/boot_id");
-  if (own.empty() || other.empty() || !boot) return std::nullopt;
-  if (!is_folder_of_kernel(kFolder + "cpu") || !is_folder_of_kernel(kFolder + "node")) return std::nullopt;
-  std::string mark = "code " + own + "\nreader " + other + "\nboot " + *boot;
-  for (const char* file : kFiles) mark += "\n" + std::string(file) + " " + read(file).value_or("-");
   const NodeSet nodes = read_node_list("online");
-  if (nodes.empty()) return std::nullopt;
-  nodes.for_each([&](int node) { mark += "\n" + cpus_of(node) + " " + read(cpus_of(node)).value_or("-"); });
+  if (own.empty() || other.empty() || !boot || nodes.empty()) return std::nullopt;
+  if (!is_folder_of_kernel(kFolder + "cpu") || !is_folder_of_kernel(kFolder + "node")) return std::nullopt;
+  std::string mark =
+      "code " + own + "\nreader " + other + "\nboot " + *boot + "\nnode/online " + format_id_list(nodes);
+  for (const char* file : kFiles) mark += "\n" + std::string(file) + " " + read_sysfs(file).value_or("-");
+  nodes.for_each([&](int node) {
+    const std::string cpus = node_file(node, "cpulist");
+    mark += "\n" + cpus + " " + read_sysfs(cpus).value_or("-");
+  });
   read_gpu_nodes().for_each([&](int node) { mark += "\ngpu node " + std::to_string(node); });
   return mark;
 #else
@@ -191,12 +176,13 @@ std::optional<std::string> machine_mark(const void* reader) {
 
 bool is_as_linux_says(const MachineParts& machine) {
   if (is_covered()) return false;
-  const std::optional<CpuSet> online = read_cpus("cpu/online");
+  const CpuSet online = read_cpu_list("cpu/online");
   CpuSet found;
   for (const CpuInfo& each : machine.cpus) found.insert(each.cpu);
   return online == found && std::ranges::all_of(machine.cpus, [&](const CpuInfo& one) {
-           return has_its_core(machine.cpus, one, *online) && has_its_package(machine.cpus, one, *online) &&
-                  has_its_cache(machine.cpus, one, *online) && has_its_node(one);
+           return has_its_core(machine.cpus, one, online) && has_its_package(machine.cpus, one, online) &&
+                  has_its_cache(machine.cpus, one, online) &&
+                  read_cpu_list(node_file(one.node, "cpulist")).contains(one.cpu);
          });
 }
 
